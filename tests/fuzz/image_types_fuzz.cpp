@@ -1,15 +1,20 @@
 // What a receiver does with images of containers, owners, views, marked and polymorphic classes.
 // What is accepted must be usable as such objects are: read to the last element, and searched.
+#include <atomic>
 #include <bitset>
 #include <deque>
+#include <filesystem>
 #include <forward_list>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
 #include <memory_resource>
 #include <optional>
+#include <queue>
 #include <set>
 #include <span>
+#include <stack>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -35,6 +40,9 @@ struct Shelf {
     std::deque<std::uint64_t> numbers;
     std::forward_list<std::uint8_t> chain;
     std::vector<bool> flags;
+    std::priority_queue<std::uint16_t> heap;
+    std::stack<std::string> stack;
+    std::filesystem::path path;
     std::string* inner = nullptr;  // one of the names, or of the words
     int* price = nullptr;
 };
@@ -44,7 +52,10 @@ struct Owner {
     std::variant<std::uint8_t, std::string, std::unique_ptr<Owner>> one;
     std::tuple<bool, std::string> two;
     std::bitset<70> bits;
+    std::atomic<bool> is_set = false;
+    std::vector<std::reference_wrapper<std::bitset<70>>> others;
 };
+VERBATIM_DESCRIBE(Owner, shared, weak, one, two, bits, is_set, others)
 struct View {
     std::vector<std::string> texts;
     std::vector<std::uint32_t> numbers;
@@ -122,6 +133,14 @@ void read(Sum& sum, const Shelf& shelf) {
     for (const auto number : shelf.numbers) sum.add(number);
     for (const auto number : shelf.chain) sum.add(number);
     for (const bool flag : shelf.flags) sum.add(flag);
+    for (auto heap = shelf.heap; !heap.empty(); heap.pop()) {
+        const auto top = heap.top();
+        fuzz::require(top <= shelf.heap.top());
+        sum.add(top);
+    }
+    for (const auto& part : shelf.path) sum.add(part.native());
+    fuzz::require(shelf.path == std::filesystem::path(shelf.path.native()));
+    for (auto stack = shelf.stack; !stack.empty(); stack.pop()) sum.add(stack.top());
     fuzz::require(shelf.prices.size() == static_cast<std::size_t>(std::distance(
                                              shelf.prices.begin(), shelf.prices.end())));
     if (shelf.inner != nullptr) sum.add(*shelf.inner);
@@ -140,7 +159,8 @@ void read(Sum& sum, const Owner& start) {
         if (const auto* other = std::get_if<std::unique_ptr<Owner>>(&owner->one))
             left.push_back(other->get());
         sum.add(std::get<0>(owner->two)), sum.add(std::get<1>(owner->two));
-        sum.add(owner->bits.count());
+        sum.add(owner->bits.count()), sum.add(owner->is_set.load());
+        for (const auto& other : owner->others) sum.add(other.get().count());
     }
 }
 void read(Sum& sum, const Marked& start) {
@@ -311,7 +331,10 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
                 {{"tag", std::uint8_t{1}}, {"tag", std::uint8_t{2}}},
                 {1, 2, 3},
                 {7, 8},
-                {true, false, true}};
+                {true, false, true},
+                std::priority_queue<std::uint16_t>({}, std::vector<std::uint16_t>{9, 7, 8, 1}),
+                std::stack<std::string>({"one", "a text that is longer than others"}),
+                "/srv/a name that is longer than others/end/"};
     shelf.inner = &shelf.words.at(2);
     shelf.price = &shelf.prices.at("b");
     add(seeds, 0, shelf);
@@ -319,8 +342,14 @@ std::vector<std::vector<std::byte>> fuzz_seeds() {
     const auto shared = std::make_shared<Owner>();
     shared->weak = shared;
     shared->one = std::string("a text of a variant that is long");
-    Owner owner{shared, shared, std::make_unique<Owner>(), {true, "two"}, {}};
+    Owner owner;
+    owner.shared = shared;
+    owner.weak = shared;
+    owner.one = std::make_unique<Owner>();
+    owner.two = {true, "two"};
     owner.bits.set(69);
+    owner.is_set = true;
+    owner.others = {shared->bits, owner.bits, shared->bits};
     add(seeds, 1, owner);
     View view{{"a text that is longer than fifteen", "short"}, {1, 2, 3, 4}, {}, {}, nullptr, {}};
     view.view = std::string_view(view.texts[0]).substr(3, 9);

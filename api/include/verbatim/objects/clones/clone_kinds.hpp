@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
 #include <forward_list>
 #include <memory>
 #include <new>
@@ -63,6 +64,10 @@ struct CloneKind<std::variant<T...>> : NoCloneKind {
 };
 template <class C, class A>
 struct CloneKind<std::basic_string<C, std::char_traits<C>, A>> : NoCloneKind {
+    static constexpr bool kString = true;
+};
+template <>
+struct CloneKind<std::filesystem::path> : NoCloneKind {
     static constexpr bool kString = true;
 };
 template <class T, class A>

@@ -208,7 +208,7 @@ class Cloning {
                       "verbatim: clone() needs an owner for every object, which a raw pointer or a "
                       "view is not; use compact()");
         if constexpr (Kind::kString) {
-            ::new (to) T(from.data(), from.size());
+            ::new (to) T(from);
         } else if constexpr (Kind::kOptional) {
             auto* const made_here = ::new (to) T();
             if (from) made_here->emplace(made(*from));

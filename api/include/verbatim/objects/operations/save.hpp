@@ -42,7 +42,7 @@ template <class T>
 SaveReport save_placed_into(GraphFileWriter& file, const T& root, const SaveOptions& options) {
     static_assert(kCanBePlaced<T>,
                   "verbatim: a graph with memory resources (std::pmr), virtual functions, weak "
-                  "pointers or transient members that are no numbers holds addresses of its "
+                  "pointers, paths or transient members that are no numbers holds addresses of its "
                   "process; use save()");
     LocalTables tables;
     Packer<T> packer(tables.packing, root, {});

@@ -1,0 +1,58 @@
+// std::filesystem::path: its text. The receiver makes the components, which libstdc++ keeps beside
+// it, in room that the sender leaves.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+
+#include <verbatim/objects/libstdcxx_path.hpp>
+#include <verbatim/objects/traits/nodes.hpp>
+#include <verbatim/objects/traits/trait.hpp>
+#include <verbatim/objects/types/string.hpp>
+
+namespace verbatim::objects {
+namespace detail {
+
+template <>
+struct KeyParts<std::filesystem::path> : std::type_identity<List<>> {};
+
+}  // namespace detail
+
+template <>
+struct Trait<std::filesystem::path> {
+    using Path = std::filesystem::path;
+    using Parts = List<std::string>;
+    using Edges = List<OwnedArray<char>>;
+    static constexpr bool kHoldsAllParts = true;
+    static constexpr bool kPlain = false;
+    static constexpr bool kHoldsOtherAddresses = true;  // which only the receiver knows
+    static constexpr std::size_t kBlockAlignment = alignof(void*);
+
+    static std::string spell() { return "path"; }
+    static TypeInfo info() {
+        verify_path_layout();
+        TypeInfo info;
+        add_part(info, {}, 0, &type_info<std::string>, false);
+        return info;
+    }
+    template <class S>
+    static void pack(S& sender, const Path& path, Slot slot) {
+        TraitOf<std::string>::pack(sender, path.native(), slot);
+        sender.reserve(path_block_bytes(path.native()), kBlockAlignment);
+    }
+    template <class R>
+    static void mend(R& receiver, Path& path) {
+        auto& text = reinterpret_cast<std::string&>(path);
+        TraitOf<std::string>::mend(receiver, text);
+        const std::uint64_t bytes = path_block_bytes(text);
+        if (bytes > kMostBlockBytes) receiver.corrupt("a path has too many components");
+        std::byte* const block = bytes == 0 ? nullptr : receiver.reserve(bytes, kBlockAlignment);
+        put_path_components(reinterpret_cast<PathImage&>(path), text, block);
+    }
+
+  private:
+    static constexpr std::uint64_t kMostBlockBytes = std::uint64_t{1} << 31;
+};
+
+}  // namespace verbatim::objects
