@@ -8,10 +8,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "core_fault.hpp"
 #include "objects_hand_made.hpp"
+#include "shapes/objects_shapes.hpp"
 #include "softnic_process.hpp"
 
 namespace verbatim::steps {
@@ -34,14 +36,38 @@ struct Story {
     std::vector<std::string> texts;
     std::vector<std::uint64_t> bulk;
 };
+// The same with objects of classes that the receiver is told of on the way.
+struct OpenStory : Story {
+    std::vector<std::unique_ptr<shapes::Shape>> shapes;
+    shapes::Shape* last = nullptr;
+};
+VERBATIM_DESCRIBE(Story, early, ahead, texts, bulk)
+VERBATIM_DESCRIBE_DERIVED(OpenStory, (Story), shapes, last)
 struct OtherStory {
     std::uint32_t number = 0;
 };
 
+inline void add_shapes(Story&) {}
+inline void add_shapes(OpenStory& story) {
+    for (int i = 0; i < 400; ++i) {
+        if (i % 3 != 0) {
+            story.shapes.push_back(std::make_unique<shapes::Circle>(i));
+        } else {
+            auto group = std::make_unique<shapes::Group>();
+            group->name = std::string(40, 'g');
+            group->parts.push_back(std::make_unique<shapes::Circle>(i));
+            story.shapes.push_back(std::move(group));
+        }
+    }
+    story.shapes.push_back(std::make_unique<shapes::Even>(4));  // of a class that comes late
+    story.last = story.shapes.back().get();
+}
+
 // Owns what its story leads to.
+template <class S>
 struct StoryMaker {
     Whole whole{5, {&whole, 6}};
-    Story story;
+    S story;
     StoryMaker() {
         story.early = &whole.part;
         for (std::size_t i = 0; i < 4'000; ++i)
@@ -49,21 +75,32 @@ struct StoryMaker {
         for (std::size_t i = 0; i < story.texts.size(); i += 7)
             story.ahead.push_back(&story.texts[story.texts.size() - 1 - i]);
         story.bulk.assign(50'000, 7);
+        add_shapes(story);
     }
     StoryMaker(const StoryMaker&) = delete;
     StoryMaker& operator=(const StoryMaker&) = delete;
 };
 
-inline bool is_whole(const Story& got) {
-    const StoryMaker maker;
-    const Story& story = maker.story;
+inline bool has_shapes(const Story&, const Story&) { return true; }
+inline bool has_shapes(const OpenStory& got, const OpenStory& story) {
+    if (got.shapes.size() != story.shapes.size() || got.last != got.shapes.back().get())
+        return false;
+    for (std::size_t i = 0; i < got.shapes.size(); ++i)
+        if (got.shapes[i]->tell() != story.shapes[i]->tell()) return false;
+    return true;
+}
+
+template <class S>
+bool is_whole(const S& got) {
+    const StoryMaker<S> maker;
+    const S& story = maker.story;
     if (got.texts != story.texts || got.bulk != story.bulk ||
         got.ahead.size() != story.ahead.size() || got.early->value != 6 ||
         &got.early->owner->part != got.early || got.early->owner->before != 5)
         return false;
     for (std::size_t i = 0; i < story.ahead.size(); ++i)
         if (got.ahead[i] - got.texts.data() != story.ahead[i] - story.texts.data()) return false;
-    return true;
+    return has_shapes(got, story);
 }
 
 // Also of the peers that are forked later: how long a call, and the end of a connection to a
@@ -98,16 +135,20 @@ enum class Role : std::uint8_t {
     cancels,   // and sends another graph then
     receives,  // a graph, which it releases, and another one
     refuses,   // both graphs, by their type
+    forwards,  // a graph that it receives, back to its sender
     hoards,    // begins a graph with each step, and has memory lent for it
 };
-inline bool is_sender(Role role) { return role != Role::receives && role != Role::refuses; }
+// What the test does beside it.
+inline bool is_received_from(Role role) { return role != Role::receives && role != Role::refuses; }
+inline bool is_sent_to(Role role) { return !is_received_from(role) || role == Role::forwards; }
 
 // A step of that role is true when nothing is left to do.
-inline Step sending(Connection& connection, bool cancels) {
+template <class S>
+Step sending(Connection& connection, bool cancels) {
     struct State {
-        StoryMaker maker;
+        StoryMaker<S> maker;
         OtherStory other{3};
-        std::optional<SendOperation<Story>> story;
+        std::optional<SendOperation<S>> story;
         std::optional<SendOperation<OtherStory>> next;
         int steps = 0;
     };
@@ -146,27 +187,51 @@ Step receiving(Connection& connection, int graphs) {
     };
 }
 
-inline Step hoarding(Connection& connection) {
+// As the graph came; one of classes by a walk.
+template <class S>
+Step forwarding(Connection& connection) {
+    struct State {
+        explicit State(Connection& from) : receiving(from, {.forwardable = true}) {}
+        ReceiveOperation<S> receiving;
+        std::optional<Received<S>> story;
+        std::optional<ReceivedSendOperation<S>> back;
+    };
+    return [state = std::make_shared<State>(connection), &connection] {
+        if (state->back) return step(*state->back, connection);
+        if (!step(state->receiving, connection)) return false;
+        state->story.emplace(state->receiving.take());
+        if (std::is_same_v<S, Story> && !state->story->is_forwardable())
+            throw Error(Errc::unsupported, "test", "the forwarder has no image");
+        state->back.emplace(connection, *state->story);
+        return false;
+    };
+}
+
+template <class S>
+Step hoarding(Connection& connection) {
     return [peer = std::make_shared<test::HandMadeSender>(connection), &connection,
             id = std::uint64_t{0}, is_heard = true]() mutable {
         Message message;
         while (connection.try_receive(message) == Errc::ok) continue;  // what was lent
-        if (is_heard && peer->begin<Story>(id + 1) == Errc::ok) ++id, is_heard = false;
+        if (is_heard && peer->template begin<S>(id + 1) == Errc::ok) ++id, is_heard = false;
         is_heard = is_heard || peer->insist(id, 8) == Errc::ok;
         return false;
     };
 }
 
-inline Step step_of(Role role, Connection& connection) {
+template <class S>
+Step step_of(Role role, Connection& connection) {
     switch (role) {
         case Role::hoards:
-            return hoarding(connection);
+            return hoarding<S>(connection);
         case Role::receives:
-            return receiving<Story>(connection, 2);
+            return receiving<S>(connection, 2);
+        case Role::forwards:
+            return forwarding<S>(connection);
         case Role::refuses:
             return receiving<OtherStory>(connection, 2);
         default:
-            return sending(connection, role == Role::cancels);
+            return sending<S>(connection, role == Role::cancels);
     }
 }
 
@@ -174,7 +239,7 @@ inline Step step_of(Role role, Connection& connection) {
 class Stepped {
   public:
     using MakeStep = Step (*)(Role, Connection&);  // it has this program's functions
-    bool begin(Role role, std::uint16_t port, MakeStep make = &step_of) {
+    bool begin(Role role, std::uint16_t port, MakeStep make = &step_of<Story>) {
         return child_.wire().put(role) && child_.wire().put(port) && child_.wire().put(make);
     }
     // One step there. True once nothing is left.

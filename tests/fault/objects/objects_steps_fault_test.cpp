@@ -11,11 +11,11 @@ namespace {
 using namespace std::chrono_literals;
 using steps::Role;
 using steps::Stepped;
-using steps::Story;
 
 Deadline soon() { return Deadline::after(30s); }
 
 // The survivor, a peer of it that lives on, and peers that were forked before there are threads.
+template <class Story>
 class Steps : public testing::Test {
   protected:
     void SetUp() override {
@@ -47,15 +47,12 @@ class Steps : public testing::Test {
     std::uint64_t budget() { return budget_->used(); }
     void begin(Role role) {
         ASSERT_FALSE(peers_.empty());
-        ASSERT_TRUE(peers_.front().begin(role, listener_->port()));
+        ASSERT_TRUE(peers_.front().begin(role, listener_->port(), &steps::step_of<Story>));
         connection_.emplace(listener_->accept(soon()));
         role_ = role;
-        if (steps::is_sender(role)) {
-            receiving_.emplace(*connection_);
-        } else {
-            sending_.emplace(*connection_, maker_.story);
-            next_.emplace(*connection_, maker_.story);
-        }
+        if (steps::is_received_from(role)) receiving_.emplace(*connection_);
+        if (steps::is_sent_to(role)) sending_.emplace(*connection_, maker_.story);
+        if (steps::is_sent_to(role) && !receiving_) next_.emplace(*connection_, maker_.story);
     }
     // A step of each side. True once the peer has nothing left to do.
     bool both_step() {
@@ -66,11 +63,11 @@ class Steps : public testing::Test {
     // One on this side; true once that is done. Types that differ belong to the role.
     bool step() try {
         if (graph_) return true;
+        const bool is_sent = !sending_ || sending_->step();
         if (receiving_) {
             if (receiving_->step()) graph_.emplace(receiving_->take());
             return graph_.has_value();
         }
-        const bool is_sent = sending_->step();
         return next_->step() && is_sent;
     } catch (const Error& error) {
         if (error.code() != Errc::type_mismatch) throw;
@@ -99,7 +96,7 @@ class Steps : public testing::Test {
         if (error) {
             EXPECT_EQ(error->code(), Errc::peer_lost) << error->what();
         }
-        if (graph_ && role_ == Role::sends) {
+        if (graph_ && (role_ == Role::sends || role_ == Role::forwards)) {
             EXPECT_TRUE(steps::is_whole(**graph_));
         }
         EXPECT_LE(budget(), steps::config().objects.window_budget);
@@ -146,12 +143,12 @@ class Steps : public testing::Test {
         SCOPED_TRACE(testing::Message() << "role " << static_cast<int>(role) << " after " << count
                                         << " steps, signal " << signal);
         begin(role);
-        if (HasFatalFailure()) return false;
+        if (this->HasFatalFailure()) return false;
         bool is_over = false;
         for (int i = 0; i < count && !is_over; ++i) is_over = both_step();
         end(signal);
         expect_memory_back();
-        return !is_over && !HasFailure();
+        return !is_over && !this->HasFailure();
     }
     void end_after_each_step(Role role) {
         for (int count = 0, more = 1; more != 0 && count < kMostSteps; count += more) {
@@ -167,7 +164,7 @@ class Steps : public testing::Test {
     std::optional<Context> context_, other_context_;
     std::optional<Listener> listener_;
     std::optional<Connection> other_, bystander_, connection_;
-    const steps::StoryMaker maker_;
+    const steps::StoryMaker<Story> maker_;
     Role role_{};
     std::optional<ReceiveOperation<Story>> receiving_;
     std::optional<SendOperation<Story>> sending_, next_;
@@ -176,51 +173,67 @@ class Steps : public testing::Test {
     std::uint64_t seen_restarts_ = 0, seen_records_ = 0;
 };
 
-TEST_F(Steps, of_a_sender_that_goes_show_nothing_of_its_graph) { end_after_each_step(Role::sends); }
+using Stories = testing::Types<steps::Story, steps::OpenStory>;
+struct StoryNames {
+    template <class Story>
+    static std::string GetName(int) {
+        return std::is_same_v<Story, steps::Story> ? "closed" : "with_classes";
+    }
+};
+TYPED_TEST_SUITE(Steps, Stories, StoryNames);
 
-TEST_F(Steps, of_a_sender_that_cancels_and_goes_show_nothing_of_its_graph) {
-    end_after_each_step(Role::cancels);
+TYPED_TEST(Steps, of_a_sender_that_goes_show_nothing_of_its_graph) {
+    this->end_after_each_step(Role::sends);
 }
 
-TEST_F(Steps, of_a_receiver_that_goes_leave_its_sender_usable) {
-    end_after_each_step(Role::receives);
+TYPED_TEST(Steps, of_a_sender_that_cancels_and_goes_show_nothing_of_its_graph) {
+    this->end_after_each_step(Role::cancels);
 }
 
-TEST_F(Steps, of_a_receiver_that_refuses_and_goes_leave_its_sender_usable) {
-    end_after_each_step(Role::refuses);
+TYPED_TEST(Steps, of_a_receiver_that_goes_leave_its_sender_usable) {
+    this->end_after_each_step(Role::receives);
+}
+
+TYPED_TEST(Steps, of_a_receiver_that_refuses_and_goes_leave_its_sender_usable) {
+    this->end_after_each_step(Role::refuses);
+}
+
+// The graph goes there and comes back: its first sender is the next receiver.
+TYPED_TEST(Steps, of_a_forwarder_that_goes_show_nothing_of_the_graph_it_had) {
+    this->end_after_each_step(Role::forwards);
 }
 
 // Memory that it was lent, and asked to give back, is less than what others may use.
-TEST_F(Steps, of_a_stopped_sender_that_keeps_idle_windows_hold_up_nobody) {
-    begin(Role::sends);
-    for (int i = 0; i < kMostSteps && !both_step(); ++i) continue;
-    peers_.front().end(SIGSTOP);
-    std::function<bool()> transfer = other_transfer();
+TYPED_TEST(Steps, of_a_stopped_sender_that_keeps_idle_windows_hold_up_nobody) {
+    this->begin(Role::sends);
+    for (int i = 0; i < this->kMostSteps && !this->both_step(); ++i) continue;
+    this->peers_.front().end(SIGSTOP);
+    std::function<bool()> transfer = this->other_transfer();
     for (const Deadline deadline = soon(); !transfer();) ASSERT_FALSE(deadline.passed());
     transfer = nullptr;
-    end(SIGKILL);
-    end_others();
+    this->end(SIGKILL);
+    this->end_others();
 }
 
 // It may take what is not kept for the oldest graph, which is one of its own: others wait then,
 // until the program closes its connection.
-TEST_F(Steps, of_a_stopped_sender_that_hoards_are_bounded_by_the_budget) {
-    begin(Role::hoards);
-    const std::size_t before = usage();
+TYPED_TEST(Steps, of_a_stopped_sender_that_hoards_are_bounded_by_the_budget) {
+    this->begin(Role::hoards);
+    const std::size_t before = this->usage();
     const std::uint64_t most = steps::config().objects.window_budget;
-    for (const Deadline deadline = soon(); budget() < most / 2; (void)both_step())
+    for (const Deadline deadline = soon(); this->budget() < most / 2; (void)this->both_step())
         ASSERT_FALSE(deadline.passed());
-    for (int i = 0; i < 40; ++i) (void)both_step();
-    EXPECT_LE(budget(), most);
-    EXPECT_LE(usage(), before + most);
-    peers_.front().end(SIGSTOP);
-    std::function<bool()> transfer = other_transfer();
+    for (int i = 0; i < 40; ++i) (void)this->both_step();
+    EXPECT_LE(this->budget(), most);
+    EXPECT_LE(this->usage(), before + most);
+    this->peers_.front().end(SIGSTOP);
+    std::function<bool()> transfer = this->other_transfer();
     for (int i = 0; i < 100; ++i) ASSERT_FALSE(transfer());
-    receiving_.reset(), connection_.reset();  // the program gives it up
+    this->receiving_.reset(), this->connection_.reset();  // the program gives it up
     for (const Deadline deadline = soon(); !transfer();) ASSERT_FALSE(deadline.passed());
     transfer = nullptr;
-    peers_.front().end(SIGKILL);
-    end_others();
+    this->peers_.front().end(SIGKILL);
+    this->end_others();
 }
 
 }  // namespace
