@@ -9,6 +9,8 @@
 #include <verbatim/objects/libstdcxx_path.hpp>
 #include <verbatim/objects/traits/nodes.hpp>
 #include <verbatim/objects/traits/trait.hpp>
+#include <verbatim/objects/types/array.hpp>
+#include <verbatim/objects/types/scalar.hpp>
 #include <verbatim/objects/types/string.hpp>
 
 namespace verbatim::objects {
