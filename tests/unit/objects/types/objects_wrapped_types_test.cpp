@@ -197,16 +197,13 @@ TEST(References, lead_to_the_received_objects) {
     EXPECT_EQ(&got.first->get(), &got.names[0]);
 }
 
+// A sender whose counts fit its lie: it has a pointer there.
 TEST(References, that_lead_nowhere_are_refused) {
     const std::vector<int> numbers(3);
-    const std::pair<std::reference_wrapper<const int>, int> sent(numbers[1], 0);
-    Loopback<std::pair<std::reference_wrapper<const int>, int>> loopback;
-    loopback.tamper = [](std::uint64_t offset, std::byte* bytes, std::uint64_t) {
-        if (offset == 0) std::memset(bytes, 0, sizeof(void*));
-    };
-    EXPECT_EQ(error_code_of([&] { loopback.send(sent); }), Errc::corrupt_message);
-    loopback.tamper = nullptr;
-    EXPECT_EQ(error_code_of([&] { loopback.send(sent); }), Errc::ok);
+    using Sent = std::pair<const int*, int>;
+    Loopback<Sent, std::pair<std::reference_wrapper<const int>, int>> loopback;
+    EXPECT_EQ(error_code_of([&] { loopback.send(Sent(nullptr, 0)); }), Errc::corrupt_message);
+    EXPECT_EQ(error_code_of([&] { loopback.send(Sent(&numbers[1], 0)); }), Errc::ok);
 }
 
 TEST(Calendar, days_are_values_and_keys) {
