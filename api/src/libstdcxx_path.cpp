@@ -54,33 +54,20 @@ void each_component(std::string_view text, Call&& call) noexcept {
     }
 }
 
-struct Sum {
-    std::uint64_t components = 0, characters = 0;
-    Kind first = Kind::file_name;  // of an empty path, too
-};
-Sum sum_of(std::string_view text) noexcept {
-    Sum sum;
-    each_component(text, [&](std::size_t, std::size_t size, Kind kind) {
-        if (sum.components++ == 0) sum.first = kind;
-        if (size > TextImage::kLocal) sum.characters += size + 1;
-    });
-    return sum;
-}
-
 // Is the path what would be made here of its text?
 bool is_as_known(const std::filesystem::path& path) {
     const auto& known = reinterpret_cast<const PathImage&>(path);
     if (static_cast<const void*>(&path.native()) != &known) return false;
     PathImage made{};
-    std::vector<std::byte> block(path_block_bytes(path.native()));
-    put_path_components(made, path.native(), block.data());
+    const PathComponents components(path.native());
+    std::vector<std::byte> block(components.block_bytes());
+    components.put(made, block.data());
     if (block.empty()) return known.components == made.components;
     const auto* theirs = reinterpret_cast<const std::byte*>(known.components);
     if (known.components % 4 != 0 ||
         std::memcmp(theirs, block.data(), sizeof(BlockImage::size)) != 0)
         return false;
-    const Sum sum = sum_of(path.native());
-    for (std::uint64_t i = 0; i < sum.components; ++i) {
+    for (std::uint64_t i = 0; i < components.count(); ++i) {
         ComponentImage one, other;
         const std::size_t at = sizeof(BlockImage) + i * sizeof one;
         std::memcpy(&one, theirs + at, sizeof one);
@@ -95,23 +82,30 @@ bool is_as_known(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::uint64_t path_block_bytes(std::string_view text) noexcept {
-    const Sum sum = sum_of(text);
-    if (sum.components < 2) return 0;
-    return sizeof(BlockImage) + sum.components * sizeof(ComponentImage) + sum.characters;
+// An empty path is of the kind of file names.
+PathComponents::PathComponents(std::string_view text) noexcept
+    : text_(text), first_kind_(static_cast<std::uint64_t>(Kind::file_name)) {
+    each_component(text, [&](std::size_t, std::size_t size, Kind kind) {
+        if (count_++ == 0) first_kind_ = static_cast<std::uint64_t>(kind);
+        if (size > TextImage::kLocal) characters_ += size + 1;
+    });
 }
 
-void put_path_components(PathImage& path, std::string_view text, std::byte* block) noexcept {
-    const Sum sum = sum_of(text);
-    path.components = static_cast<std::uint64_t>(sum.first);
-    if (sum.components < 2) return;
+std::uint64_t PathComponents::block_bytes() const noexcept {
+    if (count_ < 2) return 0;
+    return sizeof(BlockImage) + count_ * sizeof(ComponentImage) + characters_;
+}
+
+void PathComponents::put(PathImage& path, std::byte* block) const noexcept {
+    path.components = first_kind_;
+    if (count_ < 2) return;
     path.components = reinterpret_cast<std::uint64_t>(block);
-    const auto count = static_cast<std::int32_t>(sum.components);
+    const auto count = static_cast<std::int32_t>(count_);
     const BlockImage head{count, count};
     std::memcpy(block, &head, sizeof head);
     std::byte* to = block + sizeof head;
-    auto* characters = reinterpret_cast<char*>(to + sum.components * sizeof(ComponentImage));
-    each_component(text, [&](std::size_t at, std::size_t size, Kind kind) {
+    auto* characters = reinterpret_cast<char*>(to + count_ * sizeof(ComponentImage));
+    each_component(text_, [&](std::size_t at, std::size_t size, Kind kind) {
         const bool is_local = size <= TextImage::kLocal;
         char* const data =
             is_local ? reinterpret_cast<char*>(to + offsetof(TextImage, local)) : characters;
@@ -119,7 +113,7 @@ void put_path_components(PathImage& path, std::string_view text, std::byte* bloc
         ComponentImage component{{data, size, {}}, kind, at};
         if (!is_local) std::memcpy(component.text.local, &size, sizeof size);  // the capacity
         std::memcpy(to, &component, sizeof component);
-        std::memcpy(data, text.data() + at, size);
+        std::memcpy(data, text_.data() + at, size);
         data[size] = 0;
         to += sizeof component;
     });

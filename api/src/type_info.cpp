@@ -139,18 +139,13 @@ const Known& known_layout(const TypeInfo& root) {
 
 }  // namespace
 
-const TypeInfo& make_info(std::atomic<const TypeInfo*>& made, const TypeFacts& facts) {
+const TypeInfo& make_info(std::atomic<const TypeInfo*>& made, TypeInfo (*make)(),
+                          const TypeFacts& facts) {
     // Never destroyed: objects with static storage may be sent or saved when the program ends.
     static auto& infos = *new std::deque<TypeInfo>;
     static std::mutex mutex;
-    TypeInfo info = facts.make();  // which may ask for other infos
-    info.spelled = facts.spelled;
-    info.id = facts.id;
-    info.bytes = facts.bytes;
-    info.alignment = facts.alignment;
-    info.is_empty = facts.is_empty;
-    info.is_polymorphic = facts.is_polymorphic;
-    info.is_dynamic = facts.is_dynamic;
+    TypeInfo info = make();  // which may ask for other infos
+    static_cast<TypeFacts&>(info) = facts;
     const std::lock_guard lock(mutex);
     if (const TypeInfo* const other = made.load(std::memory_order_relaxed)) return *other;
     const TypeInfo& kept = infos.emplace_back(std::move(info));
@@ -161,6 +156,12 @@ const TypeInfo& make_info(std::atomic<const TypeInfo*>& made, const TypeFacts& f
 TypeInfo info_of_reference(TypeInfoFunction target) {
     TypeInfo info;
     info.targets.push_back(target);
+    return info;
+}
+
+TypeInfo info_of_part(TypeInfoFunction part, std::string_view name, std::size_t offset) {
+    TypeInfo info;
+    add_part(info, name, offset, part);
     return info;
 }
 

@@ -1,5 +1,5 @@
-// Headers of the programs in apps/ and bench/, which have one source each or compile each source
-// alone: compiled once for all of them, as tests.hpp is. Each still includes what it uses.
+// Headers of the examples and of the graph benchmark, which compile each source alone: compiled
+// once for all of them, as tests.hpp is. Each still includes what it uses.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <algorithm>

@@ -15,10 +15,22 @@ struct PathImage {
     std::uint64_t components;
 };
 
-// Bytes of the block of a path with that text; 0: it has none.
-std::uint64_t path_block_bytes(std::string_view text) noexcept;
-// Gives the path its components, in `block`. `text` is that of the path, which is whole.
-void put_path_components(PathImage& path, std::string_view text, std::byte* block) noexcept;
+// The components of a path, counted once. Keeps no copy of its text.
+class PathComponents {
+  public:
+    explicit PathComponents(std::string_view text) noexcept;
+    std::uint64_t count() const noexcept { return count_; }
+    // Of the block; 0: it has none.
+    std::uint64_t block_bytes() const noexcept;
+    // Gives them to the path of that text, in `block`.
+    void put(PathImage& path, std::byte* block) const noexcept;
+
+  private:
+    std::string_view text_;
+    std::uint64_t count_ = 0;
+    std::uint64_t characters_ = 0;  // of those that no component has in itself
+    std::uint64_t first_kind_;
+};
 // Throws Error(unsupported): the layout is another one.
 void verify_path_layout();
 

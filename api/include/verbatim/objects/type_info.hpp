@@ -24,15 +24,19 @@ struct PartInfo {
     bool is_base = false;
 };
 
-struct TypeInfo {
+// What the language says of a type.
+struct TypeFacts {
     std::string (*spelled)() = nullptr;  // "vector<Point> pmr"
     const std::type_info* id = nullptr;  // null: it is no type of the language
     std::size_t bytes = 0;
     std::size_t alignment = 1;
-    bool is_class = false;        // of the program: its members are listed in layouts
     bool is_empty = false;        // a class without members: its byte means nothing
     bool is_polymorphic = false;  // it has virtual functions
     bool is_dynamic = false;      // and may have derived classes
+};
+
+struct TypeInfo : TypeFacts {
+    bool is_class = false;        // of the program: its members are listed in layouts
     std::vector<PartInfo> parts;  // objects that it always holds
     // Elements side by side: an array.
     std::uint64_t count = 0;
@@ -43,21 +47,15 @@ struct TypeInfo {
     std::vector<TypeInfoFunction> targets;  // types that it refers to
 };
 
-// What its trait and the language say of a type.
-struct TypeFacts {
-    TypeInfo (*make)();
-    std::string (*spelled)();
-    const std::type_info* id;
-    std::size_t bytes;
-    std::size_t alignment;
-    bool is_empty, is_polymorphic, is_dynamic;
-};
-// For TraitOf<T>::info(): of a type that refers to others of one type.
+// For TraitOf<T>::info(), which leaves the facts out. Of a type that refers to others of one type,
+// and of one that always holds one object.
 TypeInfo info_of_reference(TypeInfoFunction target);
-// The info of a type, which `made` has from now on. Any thread. It stays until the process ends.
-const TypeInfo& make_info(std::atomic<const TypeInfo*>& made, const TypeFacts& facts);
+TypeInfo info_of_part(TypeInfoFunction part, std::string_view name = {}, std::size_t offset = 0);
 void add_part(TypeInfo& info, std::string_view name, std::size_t offset, TypeInfoFunction type,
-              bool is_base);
+              bool is_base = false);
+// The info of a type, which `made` has from now on. Any thread. It stays until the process ends.
+const TypeInfo& make_info(std::atomic<const TypeInfo*>& made, TypeInfo (*make)(),
+                          const TypeFacts& facts);
 
 // The layout of a type and of all types it reaches, as text. It has one line per fact. It is equal
 // on both sides if and only if the bytes mean the same. Throws Error(unsupported) if a described

@@ -21,6 +21,7 @@
 #include <verbatim/driver/error.hpp>
 
 #include "objects_loopback.hpp"
+#include "objects_tampering.hpp"
 
 namespace verbatim::objects {
 namespace {
@@ -37,18 +38,10 @@ bool is_refused(Act&& act) {
     return false;
 }
 
-// Writes one word of the image.
-template <class T>
-auto writes(std::uint64_t at, T value) {
-    return [=](std::uint64_t offset, std::byte* bytes, std::uint64_t count) {
-        if (at >= offset && at + sizeof value <= offset + count)
-            std::memcpy(bytes + (at - offset), &value, sizeof value);
-    };
-}
 template <class Root, class T>
 bool is_refused_with(const Root& root, std::uint64_t at, T value) {
     Loopback<Root> loopback;
-    loopback.tamper = writes(at, value);
+    write_at_start(loopback, at, value);
     return is_refused([&] { loopback.send(root); });
 }
 
@@ -184,7 +177,7 @@ TYPED_TEST(TamperedContainers, are_refused_or_can_be_used) {
         const std::uint64_t values[] = {random() % 200, random(),
                                         kPlaceBit | random() % (words * 8),
                                         kPlaceBit | random() % words * 8, ~std::uint64_t{0}};
-        loopback.tamper = writes(at, values[random() % 5]);
+        write_at_start(loopback, at, values[random() % 5]);
         refused += is_refused([&] {
             const auto& got = loopback.send(root);
             use(got.one);

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <deque>
 #include <functional>
 #include <map>
@@ -22,6 +21,7 @@
 
 #include "objects_loopback.hpp"
 #include "objects_pair.hpp"
+#include "objects_tampering.hpp"
 
 namespace verbatim::objects {
 namespace {
@@ -82,10 +82,7 @@ TEST(Adaptors, whose_elements_are_no_heap_are_refused) {
         Loopback<std::priority_queue<int>> loopback;
         loopback.send(heap);
         const std::uint64_t at = loopback.image_bytes - (3 - which) * sizeof(int);
-        loopback.tamper = [=](std::uint64_t offset, std::byte* bytes, std::uint64_t count) {
-            if (at >= offset && at + sizeof value <= offset + count)
-                std::memcpy(bytes + (at - offset), &value, sizeof value);
-        };
+        write_at_start(loopback, at, value);
         return error_code_of([&] { loopback.send(heap); });
     };
     EXPECT_EQ(send_with(1, 10), Errc::corrupt_message);
@@ -171,9 +168,7 @@ TEST(Atomics, are_checked_as_their_values_are) {
     Shared one;
     one.is_set = true;
     Loopback<Shared> loopback;
-    loopback.tamper = [](std::uint64_t offset, std::byte* bytes, std::uint64_t) {
-        if (offset == 0) bytes[offsetof(Shared, is_set)] = std::byte{2};
-    };
+    write_at_start(loopback, offsetof(Shared, is_set), std::byte{2});
     EXPECT_EQ(error_code_of([&] { loopback.send(one); }), Errc::corrupt_message);
 }
 

@@ -34,9 +34,7 @@ struct NodeTrait {
     static constexpr bool kPlain = verbatim::objects::kPlain<Value>;
     static std::string spell() { return spell_template(Node::kName, {&TraitOf<Value>::spell}); }
     static TypeInfo info() {
-        TypeInfo info;
-        info.parts.push_back({"value", offsetof(Node, value), &type_info<Value>});
-        return info;
+        return objects::info_of_part(&type_info<Value>, "value", offsetof(Node, value));
     }
     template <class S>
     [[gnu::always_inline]] static void pack(S& sender, const Node& node, Slot slot) {

@@ -261,8 +261,7 @@ struct ClassTrait<T, true> : ProductTrait<T, MarkedMembers<T>> {
     static TypeInfo info() {
         TypeInfo info = Product::info();
         info.is_class = true;
-        if constexpr (kHasOwnTable)
-            info.parts.push_back({"(virtual table)", 0, &virtual_table_info});
+        if constexpr (kHasOwnTable) add_part(info, "(virtual table)", 0, &virtual_table_info);
         return info;
     }
     template <class R>

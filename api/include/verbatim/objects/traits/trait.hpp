@@ -223,8 +223,7 @@ inline constexpr std::uint64_t kGranules = (sizeof(E) + 15) / 16;
 namespace detail {
 
 template <class T>
-inline constexpr TypeFacts kTypeFacts{.make = &TraitOf<T>::info,
-                                      .spelled = &TraitOf<T>::spell,
+inline constexpr TypeFacts kTypeFacts{.spelled = &TraitOf<T>::spell,
                                       .id = &typeid(T),
                                       .bytes = sizeof(T),
                                       .alignment = alignof(T),
@@ -239,7 +238,8 @@ inline constinit std::atomic<const TypeInfo*> made_info{nullptr};
 template <class T>
 const TypeInfo& type_info() {
     const TypeInfo* const made = detail::made_info<T>.load(std::memory_order_acquire);
-    return made != nullptr ? *made : make_info(detail::made_info<T>, detail::kTypeFacts<T>);
+    if (made != nullptr) return *made;
+    return make_info(detail::made_info<T>, &TraitOf<T>::info, detail::kTypeFacts<T>);
 }
 
 }  // namespace verbatim::objects

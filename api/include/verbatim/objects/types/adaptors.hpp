@@ -6,7 +6,6 @@
 #include <queue>
 #include <stack>
 #include <string>
-#include <type_traits>
 
 #include <verbatim/objects/traits/nodes.hpp>
 #include <verbatim/objects/traits/product.hpp>
@@ -55,8 +54,8 @@ struct Trait<std::priority_queue<T, C, Compare>>
     static constexpr bool kPlain = false;
 
     static std::string spell() {
-        return verbatim::objects::spell_container("priority_queue", &TraitOf<C>::spell, false,
-                                                  detail::spell_order<Compare, T>());
+        return spell_container("priority_queue", &TraitOf<C>::spell, false,
+                               detail::spell_order<Compare, T>());
     }
     template <class R>
     static void mend(R& receiver, Queue& queue) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <string>
+#include <type_traits>
 
 #include <boost/mp11/algorithm.hpp>
 

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <type_traits>
 
 #include <verbatim/objects/libstdcxx_path.hpp>
 #include <verbatim/objects/traits/nodes.hpp>
@@ -34,23 +36,22 @@ struct Trait<std::filesystem::path> {
     static std::string spell() { return "path"; }
     static TypeInfo info() {
         verify_path_layout();
-        TypeInfo info;
-        add_part(info, {}, 0, &type_info<std::string>, false);
-        return info;
+        return info_of_part(&type_info<std::string>);
     }
     template <class S>
     static void pack(S& sender, const Path& path, Slot slot) {
         TraitOf<std::string>::pack(sender, path.native(), slot);
-        sender.reserve(path_block_bytes(path.native()), kBlockAlignment);
+        sender.reserve(PathComponents(path.native()).block_bytes(), kBlockAlignment);
     }
     template <class R>
     static void mend(R& receiver, Path& path) {
         auto& text = reinterpret_cast<std::string&>(path);
         TraitOf<std::string>::mend(receiver, text);
-        const std::uint64_t bytes = path_block_bytes(text);
+        const PathComponents components(text);
+        const std::uint64_t bytes = components.block_bytes();
         if (bytes > kMostBlockBytes) receiver.corrupt("a path has too many components");
         std::byte* const block = bytes == 0 ? nullptr : receiver.reserve(bytes, kBlockAlignment);
-        put_path_components(reinterpret_cast<PathImage&>(path), text, block);
+        components.put(reinterpret_cast<PathImage&>(path), block);
     }
 
   private:

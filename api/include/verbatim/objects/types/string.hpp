@@ -31,12 +31,11 @@ struct Trait<std::basic_string<C, std::char_traits<C>, A>> {
     static constexpr bool kTellsAddresses = true;
 
     static std::string spell() {
-        return verbatim::objects::spell_container("string", &TraitOf<C>::spell, kPolymorphic);
+        return spell_container("string", &TraitOf<C>::spell, kPolymorphic);
     }
     static TypeInfo info() {
-        TypeInfo info;
-        info.parts = {{"", kImageAt + offsetof(Image, local), &type_info<LocalCharacters>}};
-        info.targets = {&type_info<C>};
+        TypeInfo info = info_of_reference(&type_info<C>);
+        add_part(info, {}, kImageAt + offsetof(Image, local), &type_info<LocalCharacters>);
         return info;
     }
     template <class S>

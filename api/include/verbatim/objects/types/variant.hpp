@@ -10,7 +10,6 @@
 
 #include <verbatim/objects/libstdcxx_values.hpp>
 #include <verbatim/objects/traits/trait.hpp>
-#include <verbatim/objects/types/tuple.hpp>
 
 namespace verbatim::objects {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <type_traits>
@@ -43,11 +44,7 @@ requires(std::is_object_v<T>) struct Trait<std::reference_wrapper<T>> {
     static_assert(sizeof(std::reference_wrapper<T>) == sizeof(T*));
 
     static std::string spell() { return spell_template("reference", {&TraitOf<T>::spell}); }
-    static TypeInfo info() {
-        TypeInfo info;
-        add_part(info, {}, 0, &type_info<T*>, false);
-        return info;
-    }
+    static TypeInfo info() { return info_of_part(&type_info<T*>); }
     template <class S>
     static void pack(S& sender, const std::reference_wrapper<T>& reference, Slot slot) {
         TraitOf<T*>::pack(sender, reinterpret_cast<T* const&>(reference), slot);
