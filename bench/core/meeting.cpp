@@ -1,7 +1,7 @@
 #include "meeting.hpp"
 
 #include <sched.h>
-#include <x86intrin.h>
+#include <x86gprintrin.h>
 
 #include <algorithm>
 #include <stdexcept>

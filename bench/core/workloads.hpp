@@ -1,7 +1,8 @@
 // What every subject does, the same for all: ping-pong, stream, wake-up.
 #pragma once
 
-#include <x86intrin.h>
+#include <emmintrin.h>
+#include <x86gprintrin.h>
 
 #include <algorithm>
 #include <cstring>

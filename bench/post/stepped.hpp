@@ -4,7 +4,7 @@
 #pragma once
 
 #include <signal.h>
-#include <x86intrin.h>
+#include <x86gprintrin.h>
 
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 // The floor: one cache line from core to core and back, no library. Two ways to do it, a line for
 // each direction or one for both; which is faster depends on the machine, so the lower one counts.
-#include <x86intrin.h>
+#include <x86gprintrin.h>
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 // Messages and one-sided writes between two processes over the software NIC, each with a context of
 // its own.
-#include <x86intrin.h>
+#include <x86gprintrin.h>
 
 #include <array>
 #include <chrono>

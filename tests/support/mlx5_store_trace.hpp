@@ -6,7 +6,7 @@
 
 #include <signal.h>
 #include <ucontext.h>
-#include <x86intrin.h>
+#include <x86gprintrin.h>
 
 #include <array>
 #include <cstddef>

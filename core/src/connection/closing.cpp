@@ -2,7 +2,7 @@
 // Then the lane's polls go on with it.
 #include "closing.hpp"
 
-#include <immintrin.h>
+#include <emmintrin.h>
 #include <sched.h>
 
 #include <verbatim/driver/log.hpp>

@@ -1,7 +1,7 @@
 // Waiting threads that drive lanes, and the wait of Lane::call() in them.
 #include "lane_driver.hpp"
 
-#include <immintrin.h>
+#include <emmintrin.h>
 #include <sched.h>
 
 #include <new>

@@ -1,5 +1,5 @@
 // How a lane waits: docs/arrival.md, "The receiver: the lane sleeps".
-#include <immintrin.h>
+#include <emmintrin.h>
 
 #include <verbatim/driver/deadline.hpp>
 

@@ -1,7 +1,7 @@
 // The loop of a poller.
 #include <verbatim/core/poller.hpp>
 
-#include <immintrin.h>
+#include <emmintrin.h>
 #include <pthread.h>
 #include <unistd.h>
 

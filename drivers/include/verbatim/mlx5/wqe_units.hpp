@@ -7,7 +7,11 @@
 // compiler (g++ 12) then keeps them in registers.
 #pragma once
 
+#if defined(__AVX__)
 #include <immintrin.h>
+#else
+#include <emmintrin.h>  // the other takes a second to compile
+#endif
 
 #include <algorithm>
 #include <bit>

@@ -3,8 +3,8 @@
 // on one host.
 #pragma once
 
+#include <emmintrin.h>
 #include <gtest/gtest.h>
-#include <immintrin.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
