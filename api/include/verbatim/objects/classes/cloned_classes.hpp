@@ -5,8 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-
-#include <boost/unordered/unordered_flat_map.hpp>
+#include <unordered_map>
 
 #include <verbatim/objects/classes/polymorphic_class.hpp>
 #include <verbatim/objects/classes/sent_classes.hpp>
@@ -43,7 +42,7 @@ class ClonedClasses {
 
     std::uint64_t table_ = 0;  // of the last one
     Known last_;
-    boost::unordered_flat_map<std::uint64_t, Known> tables_;
+    std::unordered_map<std::uint64_t, Known> tables_;
 };
 
 }  // namespace verbatim::objects

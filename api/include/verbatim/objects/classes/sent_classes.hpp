@@ -8,9 +8,8 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <unordered_map>
 #include <vector>
-
-#include <boost/unordered/unordered_flat_map.hpp>
 
 #include <verbatim/objects/classes/polymorphic_class.hpp>
 
@@ -72,7 +71,7 @@ class SentClasses {
     static void check(const KnownTable& known, const TypeInfo& info);
     std::uint32_t number_of(const PolymorphicClass& polymorphic);
 
-    boost::unordered_flat_map<std::uint64_t, std::unique_ptr<KnownTable>> tables_;
+    std::unordered_map<std::uint64_t, std::unique_ptr<KnownTable>> tables_;
     std::vector<const PolymorphicClass*> classes_;
     std::size_t told_ = 0;
 };

@@ -7,9 +7,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
-
-#include <boost/unordered/unordered_flat_map.hpp>
 
 #include <verbatim/objects/classes/polymorphic_class.hpp>
 
@@ -68,7 +67,7 @@ class ToldClasses {
     const PolymorphicClass& look_up(const Told& told) const;
 
     std::vector<Told> told_;  // by number, from 1 on
-    boost::unordered_flat_map<std::uint64_t, ClassUse> uses_;
+    std::unordered_map<std::uint64_t, ClassUse> uses_;
     const void* owner_ = nullptr;
     FindLayout find_layout_ = nullptr;
 };

@@ -7,11 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <unordered_set>
 #include <utility>
 #include <variant>
 #include <vector>
-
-#include <boost/unordered/unordered_flat_set.hpp>
 
 #include <verbatim/driver/error.hpp>
 #include <verbatim/objects/classes/cloned_classes.hpp>
@@ -111,8 +110,8 @@ class CloneCheck {
 
     ClonedClasses& classes_;
     std::vector<Frame> left_;
-    OwnedObjects owned_;                             // of registered classes
-    boost::unordered_flat_set<CloneTarget> shared_;  // others
+    OwnedObjects owned_;                                         // of registered classes
+    std::unordered_set<CloneTarget, CloneTarget::Hash> shared_;  // others
 };
 
 }  // namespace verbatim::objects

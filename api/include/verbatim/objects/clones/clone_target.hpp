@@ -3,8 +3,7 @@
 #pragma once
 
 #include <cstddef>
-
-#include <boost/container_hash/hash.hpp>
+#include <functional>
 
 #include <verbatim/objects/type_info.hpp>
 
@@ -17,9 +16,11 @@ struct CloneTarget {
     friend bool operator==(const CloneTarget& one, const CloneTarget& other) noexcept {
         return one.object == other.object && is_same(*one.type, *other.type);
     }
-    friend std::size_t hash_value(const CloneTarget& target) noexcept {
-        return boost::hash<const void*>()(target.object);
-    }
+    struct Hash {
+        std::size_t operator()(const CloneTarget& target) const noexcept {
+            return std::hash<const void*>()(target.object);
+        }
+    };
 };
 
 }  // namespace verbatim::objects

@@ -11,11 +11,10 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
-
-#include <boost/unordered/unordered_flat_map.hpp>
 
 #include <verbatim/objects/classes/cloned_classes.hpp>
 #include <verbatim/objects/clones/clone_kinds.hpp>
@@ -248,7 +247,7 @@ class Cloning {
 
     ClonedClasses& classes_;
     std::vector<Frame> left_;
-    boost::unordered_flat_map<CloneTarget, std::shared_ptr<void>> shared_;
+    std::unordered_map<CloneTarget, std::shared_ptr<void>, CloneTarget::Hash> shared_;
 };
 
 }  // namespace verbatim::objects

@@ -5,8 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-
-#include <boost/unordered/unordered_flat_map.hpp>
+#include <unordered_map>
 
 namespace verbatim::objects {
 
@@ -43,7 +42,7 @@ class OwnedObjects {
         return *last_;
     }
 
-    boost::unordered_flat_map<std::uint64_t, std::unique_ptr<Page>> pages_;
+    std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
     Page* last_ = nullptr;
     std::uint64_t number_ = 0;
 };

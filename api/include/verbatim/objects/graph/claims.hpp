@@ -14,9 +14,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <unordered_map>
 #include <vector>
-
-#include <boost/unordered/unordered_flat_map.hpp>
 
 #include <verbatim/core/arena.hpp>
 #include <verbatim/objects/graph/arena_words.hpp>
@@ -129,7 +128,7 @@ class Claims {
     ArenaWords arena_words_;
     std::uint64_t last_page_ = kNoPage;
     Word* last_words_ = nullptr;
-    boost::unordered_flat_map<std::uint64_t, std::unique_ptr<Region>> regions_;
+    std::unordered_map<std::uint64_t, std::unique_ptr<Region>> regions_;
     std::array<Region*, kRecentRegions> recent_regions_{};
     std::vector<std::pair<Region*, std::uint32_t>> touched_;  // pages with something in them
     std::vector<Word*> spare_;                                // pages of words, not in use
