@@ -22,7 +22,8 @@
 
 #include <verbatim/core/context.hpp>
 
-#include "objects_pair.hpp"
+#include "pair/connected_pair.hpp"
+#include "pair/graph_crosses.hpp"
 
 namespace verbatim::test {
 
@@ -153,16 +154,7 @@ inline void expect_usable(Connection& from, Connection& to) {
     const Message message = to.receive_message(deadline);
     EXPECT_EQ(message.channel(), 1);
     EXPECT_EQ(message.payload().size(), text.size());
-    const std::vector<std::string> graph{"one", "a string that is too long to be short"};
-    SendOperation<std::vector<std::string>> sending(from, graph);
-    ReceiveOperation<std::vector<std::string>> receiving(to);
-    bool sent = false, received = false;
-    while (!(sent && received) && !deadline.passed()) {
-        sent = sent || sending.step();
-        received = received || receiving.step();
-    }
-    ASSERT_TRUE(sent && received);
-    EXPECT_EQ(*receiving.take(), graph);
+    EXPECT_TRUE(graph_crosses(from, to, deadline));
 }
 
 }  // namespace verbatim::test

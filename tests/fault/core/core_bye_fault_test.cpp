@@ -51,7 +51,7 @@ TEST(Bye, tells_whether_everything_was_taken) {
 // a handler's messages, or as a copy.
 TEST(Bye, does_not_call_taken_what_waits_for_the_program) {
     for (const bool as_copy : {false, true}) {
-        test::Pair pair;
+        test::ConnectedPair pair;
         pair.receiver->on(2, [](Message&) {});
         ASSERT_EQ(pair.sender->try_send(1, {}), Errc::ok);
         (void)pair.receiver->progress();

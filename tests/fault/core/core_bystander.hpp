@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-#include "objects_pair.hpp"
+#include "pair/connected_pair.hpp"
 
 namespace verbatim::test {
 

@@ -10,6 +10,8 @@
 #include <fstream>
 #include <future>
 
+#include <verbatim/objects.hpp>
+
 #include "core_fault.hpp"
 #include "sanitized.hpp"
 #include "softnic_process.hpp"
@@ -45,7 +47,7 @@ void in_child(Body body) {
 
 // Two contexts of this process exchange a message and a graph.
 void expect_works(const Config& config) {
-    test::Pair pair(config, config);
+    test::ConnectedPair pair(config, config);
     test::expect_usable(*pair.sender, *pair.receiver);
 }
 
@@ -273,7 +275,7 @@ TEST(NoDescriptors, make_callers_wait_without_spinning_until_there_are_some_agai
 TEST(FullArena, refuses_a_graph_and_takes_the_next) {
     Config config = test::small_config();
     config.receive_arena.max_bytes = config.receive_arena.segment_bytes;
-    test::Pair pair(test::small_config(), config);
+    test::ConnectedPair pair(test::small_config(), config);
     const std::vector<std::vector<std::uint64_t>> large(64, std::vector<std::uint64_t>(64 << 10));
     auto sent = std::async(std::launch::async, [&] {
         return error_of([&] { send(*pair.sender, large, {soon()}); }).code();

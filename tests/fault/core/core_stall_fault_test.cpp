@@ -170,7 +170,7 @@ TEST_F(PeerStopsEarly, and_the_first_write_into_its_memory_holds_up_no_other_con
 }
 
 TEST(PeerNeverReads, holds_up_its_own_connection_alone) {
-    test::Pair pair(test::narrow_config(), test::narrow_config());
+    test::ConnectedPair pair(test::narrow_config(), test::narrow_config());
     Bystander bystander(pair.sender_context, test::narrow_config());
     std::uint64_t sent = 0;
     Sender sender = pair.sender->sender();

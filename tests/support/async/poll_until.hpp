@@ -5,13 +5,13 @@
 
 #include <chrono>
 
-#include "objects_pair.hpp"
+#include "pair/connected_pair.hpp"
 
 namespace verbatim::test {
 
 // Polls both lanes, and nothing else, until then.
 template <class Done>
-testing::AssertionResult poll_until(Pair& pair, Done done) {
+testing::AssertionResult poll_until(ConnectedPair& pair, Done done) {
     for (const Deadline deadline = Deadline::after(std::chrono::seconds(20)); !done();) {
         (void)pair.sender_context.lane().poll();
         (void)pair.receiver_context.lane().poll();

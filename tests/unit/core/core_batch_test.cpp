@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::bytes_of;
-using test::Pair;
+using test::ConnectedPair;
 using test::small_config;
 using test::small_ring;
 using test::soon;
@@ -68,7 +68,7 @@ TEST(Batches, keep_the_order_of_all_messages_between_two_threads) {
     for (const std::size_t ring : {std::size_t{64} << 10, std::size_t{1} << 20}) {
         Config config = small_config();
         config.ring.bytes = ring;
-        Pair pair(config, config);
+        ConnectedPair pair(config, config);
         std::atomic<bool> over = false;
         std::thread other([&] {
             receive_stream(*pair.receiver, 20000);
@@ -82,7 +82,7 @@ TEST(Batches, keep_the_order_of_all_messages_between_two_threads) {
 }
 
 TEST(Batches, go_with_the_next_poll_and_not_before) {
-    Pair pair(small_config(), small_config());
+    ConnectedPair pair(small_config(), small_config());
     ASSERT_EQ(pair.sender->try_batch(1, bytes_of("one")), Errc::ok);
     ASSERT_EQ(pair.sender->try_batch(2, {}), Errc::ok);
     for (int i = 0; i < 50; ++i) (void)pair.receiver->progress();
@@ -94,7 +94,7 @@ TEST(Batches, go_with_the_next_poll_and_not_before) {
 }
 
 TEST(Batches, go_before_a_message_a_write_and_the_close_that_follow_them) {
-    Pair pair(small_config(), small_config());
+    ConnectedPair pair(small_config(), small_config());
     ASSERT_EQ(pair.sender->try_batch(1, bytes_of("first")), Errc::ok);
     ASSERT_EQ(pair.sender->try_send(1, bytes_of("second")), Errc::ok);
     EXPECT_EQ(text_of(pair.receiver->receive_message(soon())), "first");
@@ -118,7 +118,7 @@ TEST(Batches, go_before_a_message_a_write_and_the_close_that_follow_them) {
 }
 
 TEST(Batches, that_find_the_ring_full_are_a_status_and_lose_nothing) {
-    Pair pair(small_ring(), small_ring());
+    ConnectedPair pair(small_ring(), small_ring());
     const std::string text(56, 'b');
     int accepted = 0;
     while (pair.sender->try_batch(1, bytes_of(text)) == Errc::ok) ASSERT_LT(++accepted, 1000);
@@ -138,14 +138,14 @@ TEST(Batches, that_find_the_ring_full_are_a_status_and_lose_nothing) {
 }
 
 TEST(Batches, refuse_what_messages_refuse) {
-    Pair pair(small_ring(), small_ring());
+    ConnectedPair pair(small_ring(), small_ring());
     const std::string text(pair.sender->max_message_bytes() + 1, 'x');
     EXPECT_EQ(pair.sender->try_batch(1, bytes_of(text)), Errc::message_too_large);
     EXPECT_EQ(pair.sender->try_batch(1, {}, {}, 16), Errc::invalid_argument);
 }
 
 TEST(Batches, of_a_connection_that_its_own_handler_ends_are_sent) {
-    Pair pair(small_config(), small_config());
+    ConnectedPair pair(small_config(), small_config());
     pair.receiver->on(1, [&](Connection& connection, Message&) {
         EXPECT_EQ(connection.try_batch(2, bytes_of("farewell")), Errc::ok);
         pair.receiver.reset();
@@ -160,7 +160,7 @@ TEST(Batches, of_a_connection_that_its_own_handler_ends_are_sent) {
 TEST(Batches, wake_a_receiver_that_sleeps) {
     Config sleepy = small_config();
     sleepy.lane.mode = LaneMode::event;
-    Pair pair(sleepy, sleepy);
+    ConnectedPair pair(sleepy, sleepy);
     std::thread other([&] {
         for (int i = 0; i < 100; ++i) {
             for (int one = 0; one < 2; ++one)

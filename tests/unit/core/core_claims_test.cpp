@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::bytes_of;
-using test::Pair;
+using test::ConnectedPair;
 using test::small_ring;
 using test::soon;
 using test::text_of;
@@ -33,16 +33,18 @@ Claim claim_of(Connection& connection, std::uint8_t channel, std::size_t bytes) 
     EXPECT_TRUE(claim);
     return claim;
 }
-std::string next_text(Pair& pair) { return text_of(pair.receiver->receive_message(soon())); }
+std::string next_text(ConnectedPair& pair) {
+    return text_of(pair.receiver->receive_message(soon()));
+}
 // The same, where a full send queue keeps what was accepted until the sender polls.
-std::string next_text_of_both(Pair& pair) {
+std::string next_text_of_both(ConnectedPair& pair) {
     Message message;
     const Deadline deadline = soon();
     while (pair.receiver->try_receive(message) == Errc::would_block && !deadline.passed())
         (void)pair.sender->progress();
     return text_of(message);
 }
-bool hears_nothing(Pair& pair) {
+bool hears_nothing(ConnectedPair& pair) {
     Message message;
     for (int i = 0; i < 50; ++i) {
         (void)pair.sender->progress();
@@ -53,7 +55,7 @@ bool hears_nothing(Pair& pair) {
 }
 
 TEST(Claims, send_what_was_written_in_place) {
-    Pair pair(small_ring(), small_ring());
+    ConnectedPair pair(small_ring(), small_ring());
     for (const std::size_t used : {0u, 1u, 7u, 8u, 9u, 100u, 1000u}) {
         Claim claim = claim_of(*pair.sender, 5, 1000);
         ASSERT_EQ(claim.bytes().size(), 1000u);
@@ -68,7 +70,7 @@ TEST(Claims, send_what_was_written_in_place) {
 }
 
 TEST(Claims, are_sent_in_their_order_with_the_messages_between_them) {
-    Pair pair(test::small_config(), test::small_config());
+    ConnectedPair pair(test::small_config(), test::small_config());
     Claim one = claim_of(*pair.sender, 1, 100), two = claim_of(*pair.sender, 2, 300);
     ASSERT_EQ(pair.sender->try_send(3, bytes_of("three")), Errc::ok);
     Claim four = claim_of(*pair.sender, 4, 50);
@@ -85,7 +87,7 @@ TEST(Claims, are_sent_in_their_order_with_the_messages_between_them) {
 }
 
 TEST(Claims, that_end_without_commit_send_nothing_and_hold_nothing_up) {
-    Pair pair(small_ring(), small_ring());
+    ConnectedPair pair(small_ring(), small_ring());
     for (int round = 0; round < 500; ++round) {
         // Always one is open behind those that are abandoned, so each leaves a gap.
         Claim first = claim_of(*pair.sender, 1, 40), second = claim_of(*pair.sender, 1, 200);
@@ -107,7 +109,7 @@ TEST(Claims, that_end_without_commit_send_nothing_and_hold_nothing_up) {
 
 // A chain of gaps, with no message in it, may be longer than the ring.
 TEST(Claims, abandoned_for_ever_do_not_fill_the_ring) {
-    Pair pair(small_ring(), small_ring());
+    ConnectedPair pair(small_ring(), small_ring());
     int heard = 0;
     pair.receiver->on(1, [&](Message&) { ++heard; });
     Claim last = claim_of(*pair.sender, 1, 100);
@@ -126,7 +128,7 @@ TEST(Claims, abandoned_for_ever_do_not_fill_the_ring) {
 }
 
 TEST(Claims, are_bounded_and_their_refusal_is_a_status) {
-    Pair pair(small_ring(), small_ring());
+    ConnectedPair pair(small_ring(), small_ring());
     std::vector<Claim> open(8);
     for (Claim& claim : open) ASSERT_EQ(pair.sender->try_claim(1, 8, claim), Errc::ok);
     Claim more;
@@ -141,7 +143,7 @@ TEST(Claims, are_bounded_and_their_refusal_is_a_status) {
 }
 
 TEST(Claims, that_are_open_at_the_close_are_not_sent_but_what_is_behind_them_is) {
-    Pair pair(small_ring(), small_ring());
+    ConnectedPair pair(small_ring(), small_ring());
     std::optional<Claim> open = claim_of(*pair.sender, 1, 100);
     ASSERT_EQ(pair.sender->try_send(1, bytes_of("behind")), Errc::ok);
     pair.sender.reset();
@@ -162,7 +164,7 @@ void leave_a_pad(Connection& connection, std::size_t bytes = 8) {
 }
 
 TEST(Claims, that_leave_pads_do_not_swallow_the_credits_of_their_side) {
-    Pair pair(small_ring(), small_ring());
+    ConnectedPair pair(small_ring(), small_ring());
     for (int i = 0; i < 40; ++i) {
         pair.sender->send_message(1, bytes_of(std::string(480, 'm')), {}, Deadline::after(5s));
         EXPECT_EQ(next_text(pair).size(), 480u);
@@ -171,7 +173,7 @@ TEST(Claims, that_leave_pads_do_not_swallow_the_credits_of_their_side) {
 }
 
 TEST(Claims, that_fill_both_rings_with_pads_stop_nobody) {
-    Pair pair(small_ring(), small_ring());
+    ConnectedPair pair(small_ring(), small_ring());
     for (Connection* one : {&*pair.sender, &*pair.receiver}) {
         Claim last = claim_of(*one, 1, 8);
         for (int i = 0; i < 110; ++i) {
@@ -194,14 +196,14 @@ TEST(Claims, as_long_as_the_largest_ring_takes_leave_pads_too) {
     Config largest = test::small_config();
     largest.ring.bytes = std::size_t{64} << 20;
     largest.arena.max_bytes = largest.receive_arena.max_bytes = std::size_t{256} << 20;
-    Pair pair(largest, largest);
+    ConnectedPair pair(largest, largest);
     leave_a_pad(*pair.sender, pair.sender->max_message_bytes());
     ASSERT_EQ(pair.sender->try_send(1, bytes_of("behind")), Errc::ok);
     EXPECT_EQ(next_text(pair), "behind");
 }
 
 TEST(Claims, that_left_a_pad_last_do_not_hide_the_end) {
-    Pair pair(small_ring(), small_ring());
+    ConnectedPair pair(small_ring(), small_ring());
     bool ended = false;
     pair.receiver->on_end([&] { ended = true; });
     ASSERT_EQ(pair.receiver->try_send(1, bytes_of("last")), Errc::ok);
@@ -217,7 +219,7 @@ TEST(Claims, that_left_a_pad_last_do_not_hide_the_end) {
 }
 
 TEST(Claims, that_hold_messages_back_are_not_called_taken) {
-    Pair pair(small_ring(), small_ring());
+    ConnectedPair pair(small_ring(), small_ring());
     const Claim open = claim_of(*pair.receiver, 1, 8);
     ASSERT_EQ(pair.receiver->try_send(1, bytes_of("behind")), Errc::ok);
     pair.sender.reset();
@@ -280,7 +282,7 @@ struct Stream {
 };
 
 TEST(Claims, keep_the_order_of_a_random_program_between_two_threads) {
-    Pair pair(small_ring(), small_ring());
+    ConnectedPair pair(small_ring(), small_ring());
     std::vector<std::string> received;
     std::thread other([&] {
         for (std::string text; (text = next_text(pair)) != "the end";) received.push_back(text);

@@ -58,7 +58,7 @@ class OnPoller {
 };
 
 TEST(Close, of_a_program_waits_until_everything_has_arrived) {
-    Pair pair(small_ring(), small_ring());
+    ConnectedPair pair(small_ring(), small_ring());
     const int accepted = fill(*pair.sender);
     std::thread receiving([&] {
         EXPECT_EQ(receive_all(*pair.receiver), accepted);
@@ -69,7 +69,7 @@ TEST(Close, of_a_program_waits_until_everything_has_arrived) {
 }
 
 TEST(Close, in_a_handler_does_not_wait_and_loses_nothing) {
-    Pair pair(small_ring(), small_ring());
+    ConnectedPair pair(small_ring(), small_ring());
     int accepted = 0;
     Clock::duration took = 0s;
     pair.sender->on(2, [&](Message&) {
@@ -147,7 +147,7 @@ TEST(Close, beside_a_silent_peer_leaves_other_connections_of_a_poller_alone) {
 }
 
 TEST(Close, in_a_handler_makes_later_calls_of_the_same_round_say_so) {
-    Pair pair;
+    ConnectedPair pair;
     Claim claim;
     ASSERT_EQ(pair.sender->try_claim(1, 8, claim), Errc::ok);
     pair.sender->on(2, [&](Message&) { pair.sender.reset(); });

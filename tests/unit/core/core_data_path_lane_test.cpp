@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core_confined.hpp"
-#include "objects_pair.hpp"
+#include "pair/connected_pair.hpp"
 #include "sanitized.hpp"
 #include "softnic_process.hpp"
 
@@ -93,7 +93,7 @@ struct Sending {
         }
         return true;
     }
-    test::Pair pair;
+    test::ConnectedPair pair;
     Sender sender = pair.sender->sender();
     std::array<std::byte, 300> payload{};
 };

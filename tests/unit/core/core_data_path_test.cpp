@@ -8,7 +8,7 @@
 #include <verbatim/core/prepared.hpp>
 
 #include "core_confined.hpp"
-#include "objects_pair.hpp"
+#include "pair/connected_pair.hpp"
 #include "sanitized.hpp"
 #include "softnic_process.hpp"
 
@@ -32,7 +32,7 @@ bool await(const OneSided& one_sided, Connection& connection, const Operation& o
 constexpr std::size_t kReadsOfList = 20;
 
 // Reads, writes, lists and atomics of typed memory.
-bool exercise_one_sided(test::Pair& pair, const RemoteExtent& extent, std::byte* local) {
+bool exercise_one_sided(test::ConnectedPair& pair, const RemoteExtent& extent, std::byte* local) {
     OneSided one_sided(*pair.sender);
     const RemoteSpan<std::uint64_t> remote(extent);
     const std::span words(reinterpret_cast<std::uint64_t*>(local), remote.size());
@@ -56,7 +56,7 @@ bool exercise_one_sided(test::Pair& pair, const RemoteExtent& extent, std::byte*
 
 // The same, prepared before.
 struct PreparedAll {
-    PreparedAll(test::Pair& pair, const RemoteExtent& extent, std::byte* local)
+    PreparedAll(test::ConnectedPair& pair, const RemoteExtent& extent, std::byte* local)
         : connection(*pair.sender),
           one_sided(connection),
           words(reinterpret_cast<std::uint64_t*>(local), 64),
@@ -96,7 +96,7 @@ struct PreparedAll {
 
 // Messages of every way of sending (prepared, inline, from the mirror), pads, credits, one-sided
 // writes, flushes, and looks at an empty ring.
-bool exercise(test::Pair& pair, const RemoteExtent& extent, const std::byte* source) {
+bool exercise(test::ConnectedPair& pair, const RemoteExtent& extent, const std::byte* source) {
     Connection &a = *pair.sender, &b = *pair.receiver;
     static constexpr std::array<std::byte, 3000> payload{};
     constexpr std::size_t kLengths[] = {0, 1, 8, 9, 32, 100, 200, 700, 3000};
@@ -134,7 +134,7 @@ bool receives(Connection& connection, std::size_t bytes) {
 }
 
 // Claims that are closed out of order, in part, and not at all.
-bool exercise_claims(test::Pair& pair) {
+bool exercise_claims(test::ConnectedPair& pair) {
     constexpr std::size_t kLengths[] = {0, 1, 8, 9, 32, 100, 200, 700, 3000};
     for (std::size_t i = 0; i < 1000; ++i) {
         Connection &from = i % 3 == 0 ? *pair.receiver : *pair.sender,
@@ -157,7 +157,7 @@ TEST(DataPath, of_connections_allocates_nothing_and_makes_no_system_call) {
     if (kSanitized)
         GTEST_SKIP() << "sanitizers allocate and call the system; runs in every other build";
     Child child([](Wire&) -> int {
-        test::Pair pair;
+        test::ConnectedPair pair;
         auto* source = static_cast<std::byte*>(pair.sender->arena().allocate(8192, 64));
         auto* target = static_cast<std::byte*>(pair.receiver->receive_arena().allocate(8192, 64));
         const Grant grant(*pair.receiver, {target, 8192},

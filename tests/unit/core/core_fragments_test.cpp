@@ -15,8 +15,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::bytes_of;
+using test::ConnectedPair;
 using test::error_of;
-using test::Pair;
 using test::small_ring;
 using test::soon;
 using test::text_of;
@@ -34,7 +34,7 @@ void send(Connection& connection, std::uint8_t channel, const std::string& text)
 }
 
 TEST(LongMessages, of_every_length_around_the_limits_arrive_whole) {
-    Pair pair(small_ring(), small_ring());
+    ConnectedPair pair(small_ring(), small_ring());
     const std::size_t most = pair.sender->max_message_bytes(), piece = most - 16;
     const std::vector<std::size_t> lengths = {most,          most + 1,  piece * 2 - 1, piece * 2,
                                               piece * 2 + 1, piece * 3, piece * 3 + 1, 100000};
@@ -50,7 +50,7 @@ TEST(LongMessages, of_every_length_around_the_limits_arrive_whole) {
 }
 
 TEST(LongMessages, cross_with_others_of_their_connection_and_reach_handlers) {
-    Pair pair(small_ring(), small_ring());
+    ConnectedPair pair(small_ring(), small_ring());
     int heard = 0, asked = 0;
     pair.receiver->on(9, [&](Connection& connection, Message& message) {
         EXPECT_EQ(text_of(message), random_text(50000 + static_cast<std::size_t>(heard)));
@@ -79,7 +79,7 @@ TEST(LongMessages, cross_with_others_of_their_connection_and_reach_handlers) {
 TEST(LongMessages, beyond_what_the_peer_takes_are_refused_before_anything_is_sent) {
     Config modest = small_ring();
     modest.ring.longest_message = 10000;
-    Pair pair(small_ring(), modest);
+    ConnectedPair pair(small_ring(), modest);
     EXPECT_EQ(pair.sender->longest_message_bytes(), 10000u);
     const Error error = error_of([&] { send(*pair.sender, 1, random_text(10001)); });
     EXPECT_EQ(error.code(), Errc::message_too_large);
@@ -88,7 +88,7 @@ TEST(LongMessages, beyond_what_the_peer_takes_are_refused_before_anything_is_sen
 }
 
 TEST(LongMessages, that_their_sender_gave_up_are_never_received) {
-    Pair pair(small_ring(), small_ring());
+    ConnectedPair pair(small_ring(), small_ring());
     const Error error = error_of([&] {
         pair.sender->send_message(1, bytes_of(random_text(20000)), {}, Deadline::after(50ms));
     });
@@ -101,7 +101,7 @@ TEST(LongMessages, that_their_sender_gave_up_are_never_received) {
 }
 
 TEST(LongMessages, that_wait_for_a_held_message_are_explained) {
-    Pair pair(small_ring(), small_ring());
+    ConnectedPair pair(small_ring(), small_ring());
     test::CapturedLog log;
     std::thread other([&] {
         send(*pair.sender, 1, "short");
@@ -118,7 +118,7 @@ TEST(LongMessages, that_wait_for_a_held_message_are_explained) {
 }
 
 TEST(LongMessages, may_be_held_beyond_their_connection) {
-    Pair pair(small_ring(), small_ring());
+    ConnectedPair pair(small_ring(), small_ring());
     std::thread other([&] { send(*pair.sender, 1, random_text(5000)); });
     const Message message = pair.receiver->receive_message(soon());
     other.join();

@@ -12,8 +12,8 @@ namespace {
 constexpr std::size_t kBytes = 4096;
 
 // A connection, memory of the receiver, and memory of the sender to write from.
-struct Lending : Pair {
-    explicit Lending(const Config& config = small_config()) : Pair(config, config) {
+struct Lending : ConnectedPair {
+    explicit Lending(const Config& config = small_config()) : ConnectedPair(config, config) {
         target = static_cast<std::byte*>(receiver->receive_arena().allocate(3 * kBytes, 64));
         source = static_cast<std::byte*>(sender->arena().allocate(kBytes, 64));
         std::memset(target, 0x11, 3 * kBytes);

@@ -123,7 +123,7 @@ TEST(HugePages, carry_what_connections_send_and_lend) {
         arena->segment_bytes = 4 * kMi;
         arena->max_bytes = 64 * kMi;
     }
-    Pair pair(config, config);
+    ConnectedPair pair(config, config);
     const std::size_t words = kMi / 8;
     auto* const there = static_cast<std::uint64_t*>(pair.receiver->arena().allocate(kMi, 64));
     auto* const here = static_cast<std::uint64_t*>(pair.sender->arena().allocate(kMi, 64));

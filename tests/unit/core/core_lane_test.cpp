@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "lane/lane_impl.hpp"
-#include "objects_pair.hpp"
+#include "pair/connected_pair.hpp"
 
 namespace verbatim {
 namespace {
 
 using namespace std::chrono_literals;
-using test::Pair;
+using test::ConnectedPair;
 
 Deadline soon() { return Deadline::after(60s); }
 
@@ -78,7 +78,7 @@ void answer(Connection& connection, std::uint64_t rounds) {
 class Sleep : public testing::TestWithParam<std::tuple<LaneMode, LaneMode>> {};
 
 TEST_P(Sleep, loses_no_wake_up_whenever_the_peer_sends) {
-    Pair pair(lane_config(std::get<0>(GetParam())), lane_config(std::get<1>(GetParam())));
+    ConnectedPair pair(lane_config(std::get<0>(GetParam())), lane_config(std::get<1>(GetParam())));
     constexpr std::uint64_t kRounds = 3000;
     std::thread other([&] { answer(*pair.receiver, kRounds); });
     std::mt19937_64 random(11);
@@ -91,7 +91,7 @@ TEST_P(Sleep, loses_no_wake_up_whenever_the_peer_sends) {
 }
 
 TEST_P(Sleep, of_a_sender_ends_when_the_ring_has_room) {
-    Pair pair(lane_config(std::get<0>(GetParam())), lane_config(std::get<1>(GetParam())));
+    ConnectedPair pair(lane_config(std::get<0>(GetParam())), lane_config(std::get<1>(GetParam())));
     constexpr std::uint64_t kMessages = 5000;
     std::thread other([&] {
         std::mt19937_64 random(12);
@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(OfModes, Sleep,
                                          std::tuple(LaneMode::busy, LaneMode::busy)));
 
 TEST(Lane, that_sleeps_uses_no_processor) {
-    Pair pair(lane_config(LaneMode::adaptive), lane_config(LaneMode::adaptive));
+    ConnectedPair pair(lane_config(LaneMode::adaptive), lane_config(LaneMode::adaptive));
     const auto before = cpu_time();
     EXPECT_EQ(test::error_code_of([&] { pair.receiver->receive_message(Deadline::after(500ms)); }),
               Errc::timeout);
@@ -162,7 +162,7 @@ TEST(Lane, polls_none_of_those_that_it_has_armed_for_a_sleep) {
 
 // Nothing of the peer's tells of it.
 TEST(Lane, goes_on_with_what_was_begun_behind_polls_that_found_nothing) {
-    Pair pair;
+    ConnectedPair pair;
     Lane lane = pair.sender->lane();
     for (std::uint64_t round = 1; round <= 20; ++round) {
         for (int i = 0; i < 100; ++i) (void)lane.poll();
@@ -173,7 +173,7 @@ TEST(Lane, goes_on_with_what_was_begun_behind_polls_that_found_nothing) {
 }
 
 TEST(Lane, tells_a_late_handler_of_what_came_before_it) {
-    Pair pair;
+    ConnectedPair pair;
     Lane lane = pair.receiver->lane();
     const std::uint64_t early = 1, late = 2;
     ASSERT_EQ(pair.sender->try_send(1, bytes_of(early)), Errc::ok);
@@ -255,7 +255,7 @@ TEST(Lane, of_another_context_is_refused) {
 }
 
 TEST(Lane, makes_connections_in_its_tasks_but_not_in_its_handlers) {
-    Pair pair(lane_config(LaneMode::event), lane_config(LaneMode::event));
+    ConnectedPair pair(lane_config(LaneMode::event), lane_config(LaneMode::event));
     Context& context = pair.receiver_context;
     Listener listener = pair.sender_context.listen("127.0.0.1:0");
     const std::string address = "127.0.0.1:" + std::to_string(listener.port());
@@ -306,7 +306,7 @@ TEST(Lane, senders_one_after_the_other_use_the_same_room_of_its_inbox) {
 #if !defined(NDEBUG)
 // Hands a message to another thread, which gives it back while this one is inside the lane.
 void give_back_elsewhere() {
-    Pair pair(lane_config(LaneMode::event), lane_config(LaneMode::event));
+    ConnectedPair pair(lane_config(LaneMode::event), lane_config(LaneMode::event));
     pair.receiver->on(9, [](Message& message) { std::thread([&] { message.release(); }).join(); });
     pair.sender->send_message(9, {}, {}, soon());
     while (pair.receiver_context.lane().wait(soon())) {
@@ -316,7 +316,7 @@ void give_back_elsewhere() {
 // The same with a claim.
 template <class End>
 void end_claim_elsewhere(End end) {
-    Pair pair(lane_config(LaneMode::event), lane_config(LaneMode::event));
+    ConnectedPair pair(lane_config(LaneMode::event), lane_config(LaneMode::event));
     pair.receiver->on(9, [&](Connection& connection, Message&) {
         Claim claim;
         EXPECT_EQ(connection.try_claim(9, 8, claim), Errc::ok);

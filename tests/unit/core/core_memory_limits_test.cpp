@@ -13,7 +13,7 @@
 
 #include "arena/system_memory.hpp"
 #include "core_scripted_device.hpp"
-#include "objects_pair.hpp"
+#include "pair/connected_pair.hpp"
 
 namespace verbatim::test {
 namespace {

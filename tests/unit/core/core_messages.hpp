@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "objects_pair.hpp"
+#include "pair/connected_pair.hpp"
 
 namespace verbatim::test {
 

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "objects_pair.hpp"
+#include "pair/connected_pair.hpp"
 #include "poller/placement.hpp"
 #include "sanitized.hpp"
 #include "softnic_process.hpp"
@@ -287,7 +287,7 @@ TEST_P(Serving, many_threads_send_by_one_sender) {
 INSTANTIATE_TEST_SUITE_P(OfModes, Serving, testing::Values(LaneMode::adaptive, LaneMode::event));
 
 TEST(Senders, are_refused_what_is_too_long_and_after_the_end) {
-    test::Pair pair;
+    test::ConnectedPair pair;
     Sender sender = pair.sender->sender();
     const std::vector<std::byte> longer(sender.max_message_bytes() + 1);
     EXPECT_EQ(sender.try_send(1, longer), Errc::message_too_large);
@@ -300,7 +300,7 @@ TEST(Senders, are_refused_what_is_too_long_and_after_the_end) {
 }
 
 TEST(Senders, tell_that_their_queue_is_full_and_lose_nothing) {
-    test::Pair pair;
+    test::ConnectedPair pair;
     Sender sender = pair.sender->sender();
     std::uint64_t accepted = 0;
     while (sender.try_send(1, bytes_of(accepted)) == Errc::ok) ASSERT_LT(++accepted, 100000u);

@@ -77,7 +77,7 @@ struct Answering {
     }
     Context& asking() { return pair.sender_context; }
     Context& answering() { return pair.receiver_context; }
-    test::Pair pair;
+    test::ConnectedPair pair;
 };
 
 Config patient_config(LaneMode mode) {
@@ -257,7 +257,7 @@ TEST_P(Waits, for_a_silent_listener_keep_no_other_connection_of_the_lane_waiting
 
 // The message comes once the caller, whose wait runs the task, was accepted.
 TEST_P(Waits, of_a_task_for_a_message_keep_no_handshake_waiting) {
-    test::Pair pair(waits_config(0, GetParam()), waits_config(0, GetParam()));
+    test::ConnectedPair pair(waits_config(0, GetParam()), waits_config(0, GetParam()));
     Listener listener = pair.sender_context.listen("127.0.0.1:0");
     std::thread accepting([&] {
         const Connection accepted = listener.accept(soon());

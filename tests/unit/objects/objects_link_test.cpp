@@ -10,6 +10,7 @@
 #include "core_fault.hpp"
 #include "link/object_link.hpp"
 #include "objects_hand_made.hpp"
+#include "objects_pair.hpp"
 #include "shapes/objects_shapes.hpp"
 
 namespace verbatim {

@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "objects_pair.hpp"
+#include "pair/connected_pair.hpp"
 #include "sanitized.hpp"
 #include "soak_side.hpp"
 #include "stall.hpp"

@@ -12,7 +12,7 @@
 
 #include "connection/connection_impl.hpp"
 #include "core_hand_made_peer.hpp"
-#include "objects_pair.hpp"
+#include "pair/connected_pair.hpp"
 #include "sanitized.hpp"
 
 namespace verbatim {

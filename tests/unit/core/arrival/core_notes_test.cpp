@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "connection/connection_impl.hpp"
-#include "objects_pair.hpp"
+#include "pair/connected_pair.hpp"
 
 namespace verbatim {
 namespace {

@@ -62,7 +62,7 @@ struct Server {
 
 // 0: a context of the child connects and transfers.
 int use_own_context() {
-    test::Pair own;
+    test::ConnectedPair own;
     own.sender->send_message(1, {}, {}, soon());
     return own.receiver->receive_message(soon()).channel() == 1 ? 0 : 7;
 }
@@ -148,7 +148,7 @@ TEST(ForkedContexts, child_is_refused_by_its_parents_lanes) {
 
 // Of debug builds: a lane is used by one thread at a time.
 TEST(ForkedContexts, child_finds_no_thread_of_its_parent_inside_a_lane) {
-    test::Pair pair;
+    test::ConnectedPair pair;
     std::atomic<bool> waits{false};
     pair.receiver->on(1, [&](Message&) { waits = true; });
     std::thread inside([&] {

@@ -17,7 +17,7 @@ using softnic::test::status_in_child;
 constexpr Errc kRefused = Errc::permission_denied;
 
 TEST(ForkedOperations, child_knows_the_state_of_a_connection_before_its_first_call) {
-    Pair pair;
+    ConnectedPair pair;
     EXPECT_EQ(status_in_child([&] {
                   if (pair.sender->state() != kRefused) return 1;
                   if (error_code_of([&] { pair.receiver->check(); }) != kRefused) return 2;
@@ -78,7 +78,7 @@ TEST(ForkedOperations, child_is_told_that_what_was_under_way_is_not_its_own) {
 }
 
 TEST(ForkedOperations, child_lends_nothing_and_has_lent_nothing) {
-    Pair pair;
+    ConnectedPair pair;
     const Local<std::byte> memory(pair.sender->arena(), 4096);
     Grant grant(*pair.sender, *memory, Access::remote_write);
     EXPECT_EQ(status_in_child([&] {
@@ -99,7 +99,7 @@ TEST(ForkedOperations, child_lends_nothing_and_has_lent_nothing) {
 }
 
 TEST(ForkedOperations, child_is_refused_by_senders) {
-    Pair pair;
+    ConnectedPair pair;
     const Sender sender = pair.sender->sender();
     EXPECT_EQ(status_in_child([&] {
                   if (sender.try_send(1, {}) != kRefused) return 1;

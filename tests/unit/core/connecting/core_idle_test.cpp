@@ -15,8 +15,8 @@ namespace verbatim {
 namespace {
 
 using namespace std::chrono_literals;
+using test::ConnectedPair;
 using test::error_of;
-using test::Pair;
 using test::says;
 using test::small_config;
 
@@ -41,7 +41,7 @@ TEST(IdleWatch, counts_from_the_last_change) {
 }
 
 TEST(IdleConnections, are_closed_and_say_why_while_their_peers_hear_a_close) {
-    Pair pair(small_config(), idle_after(50ms));
+    ConnectedPair pair(small_config(), idle_after(50ms));
     int told = 0;
     Errc state = Errc::ok;
     pair.receiver->on_end([&](Connection& ended) {
@@ -71,7 +71,7 @@ TEST(IdleConnections, are_closed_by_a_lane_that_sleeps) {
     for (const LaneMode mode : {LaneMode::event, LaneMode::adaptive}) {
         Config config = idle_after(100ms);
         config.lane.mode = mode;
-        Pair pair(small_config(), config);
+        ConnectedPair pair(small_config(), config);
         const Deadline deadline = soon();
         while (pair.receiver->state() == Errc::ok && !deadline.passed())
             (void)pair.receiver->lane().wait(deadline);
@@ -81,7 +81,7 @@ TEST(IdleConnections, are_closed_by_a_lane_that_sleeps) {
 
 // The watch may look only while the other thread is not too slow: whatever ends, it is not this.
 TEST(IdleConnections, are_those_without_messages_either_way) {
-    Pair pair(small_config(), idle_after(1500ms));
+    ConnectedPair pair(small_config(), idle_after(1500ms));
     const Deadline until = Deadline::after(2500ms), deadline = soon();
     Clock::duration longest{};
     auto last = Clock::now();
@@ -98,7 +98,7 @@ TEST(IdleConnections, are_those_without_messages_either_way) {
 }
 
 TEST(IdleConnections, are_none_where_the_program_has_not_taken_what_came) {
-    Pair pair(small_config(), idle_after(20ms));
+    ConnectedPair pair(small_config(), idle_after(20ms));
     pair.sender->send_message(1, {}, {}, soon());
     const Deadline until = Deadline::after(200ms);
     while (!until.passed()) ASSERT_EQ(pair.receiver->progress(), Errc::ok);
@@ -110,7 +110,7 @@ TEST(IdleConnections, are_none_where_the_program_has_not_taken_what_came) {
 TEST(IdleConnections, are_none_while_a_sender_has_messages_that_wait_for_room) {
     Config small = small_config();
     small.ring.bytes = 4096;
-    Pair pair(idle_after(20ms), small);
+    ConnectedPair pair(idle_after(20ms), small);
     Sender sender = pair.sender->sender();
     const std::string text(500, 's');
     const auto bytes = std::as_bytes(std::span(text));
@@ -130,7 +130,7 @@ TEST(IdleConnections, are_none_while_a_sender_has_messages_that_wait_for_room) {
 }
 
 TEST(IdleConnections, are_none_while_memory_is_lent) {
-    Pair pair(small_config(), idle_after(20ms));
+    ConnectedPair pair(small_config(), idle_after(20ms));
     auto* const page = static_cast<std::byte*>(pair.receiver->receive_arena().allocate(4096, 4096));
     {
         const Grant grant(*pair.receiver, {page, 4096}, Access::remote_write);
@@ -186,7 +186,7 @@ TEST(KeepAlive, is_what_the_kernel_is_asked_for_on_both_sides) {
     for (const int seconds : {0, 1, 7}) {
         Config config = small_config();
         config.connect.keep_alive = std::chrono::seconds(seconds);
-        const Pair pair(config, config);
+        const ConnectedPair pair(config, config);
         const std::vector<int> files = streams();
         ASSERT_EQ(files.size(), 2u);
         for (const int file : files) {
@@ -217,7 +217,7 @@ int run_without_network(softnic::test::Wire& wire) {
     Config config = small_config();
     config.softnic.port = "shm";
     config.connect.keep_alive = 1s;
-    Pair pair(config, config);
+    ConnectedPair pair(config, config);
     test::expect_usable(*pair.sender, *pair.receiver);
     set_loopback(false);
     wire.signal();

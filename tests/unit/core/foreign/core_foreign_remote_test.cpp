@@ -159,7 +159,7 @@ class LentForeign : public ::testing::Test {
         stop = true;
         polls.join();
     }
-    Pair pair_;
+    ConnectedPair pair_;
     RegistrationCache cache_{pair_.receiver_context};
 };
 

@@ -15,11 +15,11 @@
 namespace verbatim::test {
 namespace {
 
-void poll(Pair& pair) { (void)pair.sender->progress(), (void)pair.receiver->progress(); }
+void poll(ConnectedPair& pair) { (void)pair.sender->progress(), (void)pair.receiver->progress(); }
 
 TEST(Tagged, allocates_nothing_where_receives_are_posted) {
     if (kSanitized) GTEST_SKIP() << "sanitizers allocate; runs in every other build";
-    Pair pair(small_config(), small_config());
+    ConnectedPair pair(small_config(), small_config());
     Tagged from(*pair.sender), to(*pair.receiver);
     std::array<std::byte, 300> message{}, into{};
     std::uint64_t received = 0;
@@ -41,7 +41,7 @@ TEST(Tagged, allocates_nothing_where_receives_are_posted) {
 
 TEST(Stream, allocates_nothing) {
     if (kSanitized) GTEST_SKIP() << "sanitizers allocate; runs in every other build";
-    Pair pair(small_config(), small_config());
+    ConnectedPair pair(small_config(), small_config());
     Stream from(*pair.sender), to(*pair.receiver);
     std::vector<std::byte> bytes(20'000);
     std::size_t read = 0;

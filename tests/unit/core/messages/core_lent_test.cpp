@@ -49,8 +49,8 @@ bool is_of(std::span<const std::byte> bytes, unsigned seed, std::size_t from = 0
 }
 
 template <class Messages>
-struct Ends : Pair {
-    Ends() : Pair(small_config(), small_config()), from(*sender), to(*receiver) {
+struct Ends : ConnectedPair {
+    Ends() : ConnectedPair(small_config(), small_config()), from(*sender), to(*receiver) {
         measured = from.lend_from();
         from.set_lend_from(16384);
         to.set_lend_from(16384);

@@ -14,8 +14,8 @@
 namespace verbatim::test {
 namespace {
 
-struct Streams : Pair {
-    Streams() : Pair(small_config(), small_config()), from(*sender), to(*receiver) {}
+struct Streams : ConnectedPair {
+    Streams() : ConnectedPair(small_config(), small_config()), from(*sender), to(*receiver) {}
     void poll() { (void)sender->progress(), (void)receiver->progress(); }
     // The outcome of a read, once there is one.
     Errc read(std::span<std::byte> into, std::size_t& bytes) {

@@ -16,9 +16,9 @@
 namespace verbatim::test {
 namespace {
 
-struct TaggedPair : Pair {
+struct TaggedPair : ConnectedPair {
     explicit TaggedPair(const Config& config = small_config())
-        : Pair(config, config), from(*sender), to(*receiver) {}
+        : ConnectedPair(config, config), from(*sender), to(*receiver) {}
     // Polls both sides until `done`.
     template <class Done>
     bool poll_until(Done done) {

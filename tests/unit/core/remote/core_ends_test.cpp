@@ -17,7 +17,7 @@ auto when_done(OneSided& one_sided, Attempt attempt, Done done) {
 
 // Polls both ends until `done`. False: it took too long.
 template <class Done>
-bool poll_until(Pair& pair, Done done) {
+bool poll_until(ConnectedPair& pair, Done done) {
     const Deadline deadline = soon();
     while (!done() && !deadline.passed()) {
         if (pair.receiver) (void)pair.receiver->progress();
@@ -50,7 +50,7 @@ TEST(Ends, a_callback_that_ends_the_connection_leaves_no_other_untold) {
 
 TEST(Ends, prepared_results_can_be_asked_for_in_the_last_callbacks) {
     Lent<std::uint64_t> lent(1);
-    Pair& pair = lent.pair();
+    ConnectedPair& pair = lent.pair();
     const Local<std::uint64_t> here(pair.sender_context.arena(), 1);
     constexpr int kWaiters = 60;
     OneSided one_sided(lent.connection());
@@ -77,7 +77,7 @@ TEST(Ends, prepared_results_can_be_asked_for_in_the_last_callbacks) {
 }
 
 TEST(Ends, a_notice_that_nobody_asks_for_does_not_hide_the_end_of_the_connection) {
-    Pair pair;
+    ConnectedPair pair;
     const Local<std::uint64_t> there(pair.receiver_context.arena(), 8);
     Grant grant(*pair.receiver, std::as_writable_bytes(*there), kAll);
     grant.end();
@@ -88,7 +88,7 @@ TEST(Ends, a_notice_that_nobody_asks_for_does_not_hide_the_end_of_the_connection
 }
 
 TEST(Ends, a_notice_counts_as_taken_where_all_messages_were) {
-    Pair pair;
+    ConnectedPair pair;
     const Local<std::uint64_t> there(pair.receiver_context.arena(), 8);
     Grant grant(*pair.receiver, std::as_writable_bytes(*there), kAll);
     ASSERT_EQ(pair.receiver->try_send(1, {}), Errc::ok);
@@ -102,7 +102,7 @@ TEST(Ends, a_notice_counts_as_taken_where_all_messages_were) {
 
 // The bye may have been said when the notice goes.
 TEST(Ends, a_notice_behind_the_peers_close_counts_for_nothing) {
-    Pair pair;
+    ConnectedPair pair;
     const Local<std::uint64_t> there(pair.receiver_context.arena(), 8);
     Grant grant(*pair.receiver, std::as_writable_bytes(*there), kAll);
     ASSERT_EQ(pair.receiver->try_send(1, {}), Errc::ok);
@@ -114,7 +114,7 @@ TEST(Ends, a_notice_behind_the_peers_close_counts_for_nothing) {
 }
 
 TEST(Ends, a_notice_behind_a_message_that_was_not_taken_hides_nothing) {
-    Pair pair;
+    ConnectedPair pair;
     const Local<std::uint64_t> there(pair.receiver_context.arena(), 8);
     Grant grant(*pair.receiver, std::as_writable_bytes(*there), kAll);
     ASSERT_EQ(pair.receiver->try_send(1, {}), Errc::ok);
@@ -148,7 +148,7 @@ TEST(Ends, a_list_of_a_connection_that_has_ended_cannot_be_prepared) {
 TEST(Ends, a_list_that_was_accepted_in_part_is_not_done) {
     Config config = small_config();
     config.ring.send_blocks = 16;
-    Pair pair(config, config);
+    ConnectedPair pair(config, config);
     const Local<std::uint64_t> there(pair.receiver_context.arena(), 8),
         here(pair.sender_context.arena(), 100);
     Grant grant(*pair.receiver, std::as_writable_bytes(*there), kAll);
@@ -176,7 +176,7 @@ TEST(Ends, a_list_that_was_accepted_in_part_is_not_done) {
 
 // Ends that no notice tells of come before a move all the same.
 TEST(Ends, a_move_ends_what_was_prepared) {
-    Pair pair;
+    ConnectedPair pair;
     const Local<std::uint64_t> there(pair.receiver_context.arena(), 8),
         here(pair.sender_context.arena(), 8);
     Grant grant = Grant::begin(*pair.receiver, std::as_writable_bytes(*there), kAll, nullptr,
@@ -209,7 +209,7 @@ TEST(Ends, a_move_ends_what_was_prepared) {
 TEST(Ends, a_late_notice_does_not_end_what_a_later_grant_lends) {
     Config config = small_config();
     config.ring.bytes = 4096;
-    Pair pair(config, config);
+    ConnectedPair pair(config, config);
     const Local<std::uint64_t> there(pair.receiver_context.arena(), 8),
         here(pair.sender_context.arena(), 8);
     const auto memory = std::as_writable_bytes(*there);

@@ -76,7 +76,7 @@ class Lent {
     void end_grant() { ends_ = true; }
     Connection& connection() { return *pair_.sender; }
     Arena& arena() { return pair_.sender->arena(); }
-    Pair& pair() { return pair_; }
+    ConnectedPair& pair() { return pair_; }
     Errc wait_for(OneSided& one_sided, const Operation& operation) {
         Errc error = Errc::would_block;
         const Deadline deadline = soon();
@@ -86,7 +86,7 @@ class Lent {
     }
 
   private:
-    Pair pair_;
+    ConnectedPair pair_;
     std::optional<Grant> grant_;
     std::atomic<bool> stop_{false}, ends_{false};
     bool has_ended_ = false;  // the peer thread's

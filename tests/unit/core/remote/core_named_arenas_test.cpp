@@ -18,7 +18,7 @@ Config with_arenas(std::initializer_list<const char*> names) {
 }
 
 TEST(NamedArenas, are_lent_from_and_read_into) {
-    Pair pair(with_arenas({"cache", "log"}), with_arenas({"table"}));
+    ConnectedPair pair(with_arenas({"cache", "log"}), with_arenas({"table"}));
     Arena &cache = pair.sender_context.arena("cache"),
           &table = pair.receiver_context.arena("table");
     const Local<std::uint64_t> there(table, 512), here(cache, 512);

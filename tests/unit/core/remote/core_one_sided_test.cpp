@@ -219,7 +219,7 @@ TEST(OneSided, over_the_end_of_an_arena_is_refused_as_a_whole) {
     config.arena.segment_bytes = 4096;
     config.arena.max_bytes = std::size_t{1} << 20;
     constexpr std::size_t kBytes = std::size_t{128} << 10, kMine = std::size_t{96} << 10;
-    Pair pair(config, small_config());
+    ConnectedPair pair(config, small_config());
     const Local<std::byte> there(pair.receiver->arena(), kBytes), here(pair.sender->arena(), kMine);
     ASSERT_LT(pair.sender->arena().usage().populated_bytes, kBytes);
     OneSided one_sided(*pair.sender);
@@ -237,7 +237,7 @@ TEST(OneSided, that_failed_stays_failed_beside_a_move) {
     Config config = small_config();
     config.connect.timeout = std::chrono::seconds(2);
     for (int i = 0; i < 20; ++i) {
-        Pair pair(config, config);
+        ConnectedPair pair(config, config);
         const Local<std::uint64_t> there(pair.receiver->arena(), 8), here(pair.sender->arena(), 8);
         const RemoteSpan<std::uint64_t> nothing(
             RemoteExtent{reinterpret_cast<std::uint64_t>(there->data()), 64, 77, 0});
@@ -267,7 +267,7 @@ TEST(OneSided, whose_connection_a_handler_ends_throws) {
     config.lane.mode = LaneMode::event;
     config.ring.send_blocks = 16;
     for (int i = 0; i < 10; ++i) {
-        Pair pair(config, config);
+        ConnectedPair pair(config, config);
         const Local<std::uint64_t> there(pair.receiver->arena(), 8),
             here(pair.sender_context.arena(), 8);
         Grant grant(*pair.receiver, std::as_writable_bytes(*there), kAll);

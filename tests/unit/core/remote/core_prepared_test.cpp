@@ -168,7 +168,7 @@ TEST(Prepared, hears_of_the_end_where_the_program_only_polls) {
 
 // Two grants, of which the second ends.
 TEST(Prepared, lists_end_with_any_of_their_grants_and_others_stay) {
-    Pair pair;
+    ConnectedPair pair;
     const Local<std::uint64_t> there(pair.receiver->arena(), 16), here(pair.sender->arena(), 2);
     const Grant kept(*pair.receiver, std::as_writable_bytes(there->first(8)), kAll);
     Grant ended(*pair.receiver, std::as_writable_bytes(there->subspan(8, 8)), kAll);
@@ -191,7 +191,7 @@ TEST(Prepared, lists_end_with_any_of_their_grants_and_others_stay) {
 }
 
 TEST(Prepared, hears_of_ends_that_found_the_ring_full) {
-    Pair pair;
+    ConnectedPair pair;
     const Local<std::uint64_t> there(pair.receiver->arena(), 8), here(pair.sender->arena(), 8);
     Grant grant(*pair.receiver, std::as_writable_bytes(*there), kAll);
     PreparedRead<std::uint64_t> read(OneSided(*pair.sender), Words(grant.extents()[0]), *here);
@@ -233,7 +233,7 @@ TEST(Prepared, freed_is_invalid_and_what_it_executed_goes_on) {
 }
 
 TEST(Prepared, outlives_its_connection) {
-    Pair pair;
+    ConnectedPair pair;
     const Local<std::uint64_t> there(pair.receiver->arena(), 8),
         here(pair.sender_context.arena(), 8);
     Grant grant(*pair.receiver, std::as_writable_bytes(*there), kAll);

@@ -72,7 +72,7 @@ class Window {
         if (pair.sender) (void)pair.sender->progress();
     }
 
-    Pair pair;
+    ConnectedPair pair;
     Local<std::byte> there;
     Grant grant;
 };

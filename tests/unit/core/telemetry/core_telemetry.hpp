@@ -11,7 +11,7 @@
 
 #include <verbatim/core/telemetry.hpp>
 
-#include "objects_pair.hpp"
+#include "pair/connected_pair.hpp"
 
 namespace verbatim::test {
 

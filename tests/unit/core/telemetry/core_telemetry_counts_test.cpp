@@ -57,7 +57,7 @@ struct CountedPair : SegmentDirectory {
     }
     void post() { (void)pair.sender_context.lane().poll(); }
 
-    test::Pair pair;
+    test::ConnectedPair pair;
     std::vector<std::size_t> received;
 };
 
