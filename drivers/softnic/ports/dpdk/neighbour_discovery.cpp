@@ -118,14 +118,14 @@ bool parse_discovery(std::span<const std::byte> frame, NeighbourPacket& packet) 
 }
 
 NeighbourFrame discovery_frame(const NeighbourPacket& packet) noexcept {
-    constexpr std::byte kAnswers{0x40}, kReplaces{0x20};
+    constexpr std::byte kSolicited{0x40}, kReplaces{0x20};
     const bool asks = packet.kind == NeighbourPacket::Kind::question;
     const Target to = target_of(packet);
     NeighbourFrame frame = headers_to(to, packet);
     std::byte* const ip = frame.bytes.data() + kEthernetBytes;
     std::byte* const message = ip + kIpv6HeaderBytes;
     message[0] = asks ? kSolicitation : kAdvertisement;
-    if (!asks) message[4] = kReplaces | (to.address == kAllNodes ? std::byte{} : kAnswers);
+    if (!asks) message[4] = kReplaces | (to.address == kAllNodes ? std::byte{} : kSolicited);
     const IpAddress& about = asks ? packet.target : packet.sender;
     std::memcpy(message + 8, about.data(), about.size());
     message[kMessageBytes] = asks ? kSourceOption : kTargetOption;
