@@ -59,15 +59,18 @@ void Packing::set_announced() {
 bool Packing::may_hold_back() noexcept {
     // An array of pointers has 64 of its targets wait.
     constexpr std::uint64_t kMany = 256;
-    // A random graph of nodes meets few again at first.
-    constexpr std::uint64_t kUnproven = std::uint64_t{1} << 20;
-    const std::uint64_t held = tables_.staging.cursor();
+    // A random graph of nodes meets few again at first; a list whose elements wait meets none.
+    constexpr std::uint64_t kUnproven = std::uint64_t{1} << 20, kProven = 4 * kUnproven;
+    const std::uint64_t held = tables_.staging.staged_bytes();
     if (options_.acyclic || flush_at_ == 0 || held >= options_.hold_bytes) return false;
-    if (tables_.stack.size() < std::max(kMany, objects_ / 8)) return false;
-    if (held >= kUnproven && met_again_ < objects_ / 16) return false;
+    flush_at_ = tables_.staging.cursor() + options_.flush_bytes;
     if (!tables_.staging.buffers().reserve(2)) return false;
-    flush_at_ = held + options_.flush_bytes;
-    return true;
+    // A large array of pointers takes no staging: what it leads to is yet to be met.
+    if (held < options_.flush_bytes) return true;
+    // Near its end few objects of a random graph wait, and still most of what they lead to was met.
+    const std::uint64_t few = objects_ / (met_again_ >= objects_ / 2 ? 64 : 8);
+    if (tables_.stack.size() < std::max(kMany, few)) return false;
+    return held < kUnproven || met_again_ >= objects_ / (held >= kProven ? 16 : 64);
 }
 
 void Packing::run_frames() {

@@ -19,7 +19,7 @@ void Staging::begin() {
     segments_.clear();
     pieces_.clear();
     patches_.clear();
-    cursor_ = end_ = begun_ = announced_ = written_ = first_kept_ = 0;
+    cursor_ = end_ = begun_ = announced_ = written_ = large_bytes_ = first_kept_ = 0;
     base_ = nullptr;
 }
 
@@ -84,7 +84,9 @@ std::uint64_t Staging::place_large(const std::byte* from, std::uint64_t bytes, L
     }
     suspend();
     remote_ = Remote::no;
-    cursor_ = begun_ = end_ = round_to(offset + bytes, kSegmentBytes);
+    const std::uint64_t end = round_to(offset + bytes, kSegmentBytes);
+    large_bytes_ += end - cursor_;
+    cursor_ = begun_ = end_ = end;
     base_ = nullptr;
     while (segments_.size() < segment_of(cursor_)) segments_.push_back(nullptr);
     return offset;

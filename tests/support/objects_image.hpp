@@ -95,7 +95,7 @@ class Scan {
             take(packer);
             image_.told = {packer.staging().cursor(), packer.steps(), packer.references(), true};
             packer.set_announced();
-            packer.staging().set_retired();
+            packer.staging().buffers().set_retired();
         }
         objects_ = packer.objects();
     }

@@ -17,8 +17,8 @@ namespace {
 // Staging buffers whose writes have not retired, at most, when the walk goes on.
 constexpr std::size_t kMostUnderWay = 8;
 // Staged before the first flush, at most, of graphs that would need many records; and that part of
-// the arena. A cyclic graph of 100,000 nodes takes 4.6 MiB.
-constexpr std::size_t kMostHeld = std::size_t{8} << 20, kPartOfArena = 16;
+// the arena. A cyclic graph of 400,000 nodes takes 18 MiB.
+constexpr std::size_t kMostHeld = std::size_t{32} << 20, kPartOfArena = 16;
 // Eager sends between two looks at what the peer says.
 constexpr std::uint32_t kSendsUnseen = 8;
 
@@ -396,7 +396,7 @@ bool Outbound::tell_part(bool& is_all) {
 
 bool Outbound::retire() {
     if (!writer_->retire()) return false;
-    packing_.staging().set_retired();
+    packing_.staging().buffers().set_retired();
     if (!walked_) {
         phase_ = Phase::walk;
         return true;

@@ -24,7 +24,7 @@ std::unique_ptr<PackTables> WalkTables::lend_pack() {
     pack_.pop_back();
     // Nothing of the last walk is under way.
     tables->staging.begin();
-    tables->staging.set_retired();
+    tables->staging.buffers().set_retired();
     return tables;
 }
 

@@ -47,7 +47,7 @@ class WalkSubject final : public Subject {
     std::uint64_t bytes() const override { return 0; }
     void transfer() override {
         tables_.staging.begin();
-        tables_.staging.set_retired();
+        tables_.staging.buffers().set_retired();
         verbatim::objects::Packer<typename W::Root> packer(tables_, *root_, {});
         done_ = packer.run();
         objects_ = packer.objects();

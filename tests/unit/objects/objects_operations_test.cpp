@@ -257,9 +257,9 @@ std::vector<Crossing> crossings_at_random(std::size_t count) {
 // Most objects wait until nearly all others were met. While all of them are staged, places are
 // written into the copies.
 TEST(Operations, a_cyclic_graph_of_some_mebibytes_needs_no_records) {
-    Pair pair;
+    Pair pair;  // of whose arena a sixteenth is 16 MiB
     for (const bool is_small : {true, false}) {
-        const std::vector<Crossing> all = crossings_at_random(is_small ? 40'000 : 400'000);
+        const std::vector<Crossing> all = crossings_at_random(is_small ? 300'000 : 700'000);
         SendOperation<Crossing> sending(*pair.sender, all[0]);
         ReceiveOperation<Crossing> receiving(*pair.receiver);
         finish(sending, receiving);
@@ -272,6 +272,26 @@ TEST(Operations, a_cyclic_graph_of_some_mebibytes_needs_no_records) {
             there = there->links[0];
         }
         EXPECT_EQ(there, graph.get());
+    }
+}
+
+// The array takes no staging. It is larger than a flush, so that one is due before anything was
+// met.
+TEST(Operations, a_cyclic_graph_behind_a_large_array_needs_no_records) {
+    Pair pair;
+    std::vector<Crossing> all = crossings_at_random(100'000);
+    std::vector<Crossing*> roots;
+    for (std::size_t i = 0; i < 50'000; ++i) roots.push_back(&all[2 * i]);
+    std::shuffle(roots.begin(), roots.end(), std::mt19937_64(3));
+    SendOperation<std::vector<Crossing*>> sending(*pair.sender, roots);
+    ReceiveOperation<std::vector<Crossing*>> receiving(*pair.receiver);
+    finish(sending, receiving);
+    EXPECT_EQ(sending.report().records, 0u);
+    const auto graph = receiving.take();
+    for (std::size_t i = 0; i < roots.size(); ++i) {
+        ASSERT_EQ((*graph)[i]->number, roots[i]->number);
+        for (int link = 0; link < 3; ++link)
+            ASSERT_EQ((*graph)[i]->links[link]->number, roots[i]->links[link]->number);
     }
 }
 

@@ -39,7 +39,7 @@ class Loopback {
             if (mender.run() != done) Mending::corrupt("the two walks differ");
         }
         expect_unchanged();
-        packer.staging().set_retired();
+        packer.staging().buffers().set_retired();
         image_bytes = packer.image_bytes();
         objects = packer.objects();
         sent_counts = packer.class_counts();
@@ -70,7 +70,7 @@ class Loopback {
     void carry(Packing& packer, Mending& mender, bool done) {
         Staging& staging = packer.staging();
         expect_unchanged();
-        staging.set_retired();
+        staging.buffers().set_retired();
         const std::uint64_t segments = segment_of(staging.cursor() + kSegmentBytes - 1);
         if (told_segments_ == 0) bases_.clear();
         if (const std::uint64_t more = segments - told_segments_; more > 0) {

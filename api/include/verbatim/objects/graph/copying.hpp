@@ -54,7 +54,7 @@ ImageFacts run_whole(Packing& packing, Drop drop, Put put) {
         put(packing.staging());
         facts.add(packing);
         packing.set_announced();
-        packing.staging().set_retired();
+        packing.staging().buffers().set_retired();
     }
     facts.add_classes(packing);
     facts.told = {packing.staging().cursor(), packing.steps(), packing.references(), true};

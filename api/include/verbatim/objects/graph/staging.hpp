@@ -86,6 +86,8 @@ class Staging {
     void patch(std::uint64_t offset, std::span<const std::byte> bytes);
 
     std::uint64_t cursor() const noexcept { return cursor_; }
+    // Of the image, but for large objects, which leave from where they lie.
+    std::uint64_t staged_bytes() const noexcept { return cursor_ - large_bytes_; }
     // What is left of the segment that is filled.
     std::uint64_t room() const noexcept { return end_ - cursor_; }
 
@@ -95,8 +97,7 @@ class Staging {
     // All of that was accepted by the connection and announced to the receiver.
     // Or, of a void walk, none of it ever will be: then no write reads its buffers.
     void set_announced(bool is_sent = true);
-    // All accepted writes have retired: buffers may be filled again.
-    void set_retired() { buffers_.set_retired(); }
+    // Told to set_retired() when all accepted writes have: they may be filled again.
     StagingBuffers& buffers() noexcept { return buffers_; }
 
   private:
@@ -108,13 +109,14 @@ class Staging {
 
     StagingBuffers buffers_;
     std::uint64_t cursor_ = 0;
-    std::uint64_t end_ = 0;         // of the segment that is filled
-    std::byte* base_ = nullptr;     // its buffer, less the offset of its start
-    std::uint64_t begun_ = 0;       // of it, what was not listed yet
-    std::uint64_t announced_ = 0;   // everything before is on its way, or was dropped
-    std::uint64_t written_ = 0;     // everything before is on its way
-    Column<std::byte*> segments_;   // their buffers; null for those without
-    std::uint64_t first_kept_ = 0;  // segment; buffers before are under way or free
+    std::uint64_t end_ = 0;          // of the segment that is filled
+    std::byte* base_ = nullptr;      // its buffer, less the offset of its start
+    std::uint64_t begun_ = 0;        // of it, what was not listed yet
+    std::uint64_t announced_ = 0;    // everything before is on its way, or was dropped
+    std::uint64_t written_ = 0;      // everything before is on its way
+    std::uint64_t large_bytes_ = 0;  // of large objects, in whole segments
+    Column<std::byte*> segments_;    // their buffers; null for those without
+    std::uint64_t first_kept_ = 0;   // segment; buffers before are under way or free
     std::vector<Piece> pieces_;
     std::vector<Patch> patches_;
     const SegmentOpener* opener_ = nullptr;
