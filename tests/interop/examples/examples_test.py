@@ -85,6 +85,17 @@ class Examples(unittest.TestCase):
         self.assertEqual(self.both("elements", "receive", "send"),
                          "north pier: 100\na lighthouse with a longer name: 200\nharbour: 300\n")
 
+    def test_markings_of_a_class(self):
+        self.assertEqual(self.both("markings", "receive", "send"), "refused\n3 bins, 5 ms\n")
+
+    def test_a_composed_message_of_seated_objects(self):
+        self.assertEqual(self.both("seated", "receive", "send"),
+                         "a prelude with a long title; best: a fugue with a long title, 3 beats\n")
+
+    def test_how_classes_were_found(self):
+        self.assertEqual(self.both("classes", "receive", "send"),
+                         "moo ... cluck: as the one before 5, other classes 2\n")
+
     def test_a_composed_message(self):
         self.assertEqual(self.both("composed", "receive", "send"), "3 stops, the last 12 minutes away, then Harbour\n")
 

@@ -3,13 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <deque>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
 #include <memory_resource>
+#include <optional>
+#include <queue>
 #include <set>
 #include <span>
+#include <stack>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -17,6 +24,7 @@
 #include <verbatim/objects/composed/composition.hpp>
 
 #include "objects_arrived.hpp"
+#include "pair/connected_pair.hpp"
 
 namespace verbatim::composition {
 
@@ -74,6 +82,15 @@ struct Numbers {
     std::pmr::vector<int> own;
     int* one = nullptr;
     Numbers* other = nullptr;
+};
+// Containers inside of others, and single values.
+struct Desk {
+    std::stack<std::pmr::string, std::pmr::vector<std::pmr::string>> pile;
+    std::queue<int, std::pmr::deque<int>> calls;
+    std::priority_queue<int, std::pmr::vector<int>> urgent;
+    std::atomic<int> drawers = 0;
+    std::chrono::year_month_day due{};
+    std::optional<std::reference_wrapper<const Tip>> tip;
 };
 struct Mesh {
     std::pmr::vector<Edge> edges;
@@ -264,6 +281,51 @@ TEST(Composition, arrays_of_objects_that_nothing_leads_to_do_not_count) {
     ASSERT_TRUE(bytes.has_value());
     const Arrived<Numbers> arrived(bytes->memory);
     EXPECT_EQ(arrived.root->one, &arrived.root->other->own[1]);
+}
+
+TEST(Composition, containers_inside_of_others_arrive) {
+    using namespace std::chrono;
+    constexpr const char* kLong = "a paper with a long title";
+    Composition<Desk> message(std::uint64_t{1} << 20);
+    Desk& desk = message.root();
+    desk.pile.push("a note");
+    desk.pile.push(kLong);
+    for (int i = 0; i < 500; ++i) desk.calls.push(i);
+    for (int i = 0; i < 100; ++i) desk.calls.pop();
+    for (const int day : {3, 9, 1, 7}) desk.urgent.push(day);
+    desk.drawers = 4;
+    desk.due = 2026y / November / 29d;
+    desk.tip = *message.make<Tip>(Tip{77});
+    const auto bytes = message.finish();
+    ASSERT_TRUE(bytes.has_value());
+    const Arrived<Desk> arrived(bytes->memory);
+    Desk& got = *arrived.root;
+    EXPECT_EQ(got.pile.size(), 2u);
+    EXPECT_EQ(got.pile.top(), kLong);
+    EXPECT_EQ(got.calls.size(), 400u);
+    EXPECT_EQ(got.calls.front(), 100);
+    EXPECT_EQ(got.calls.back(), 499);
+    EXPECT_EQ(got.urgent.top(), 9);
+    EXPECT_EQ(got.drawers, 4);
+    EXPECT_EQ(got.due, 2026y / November / 29d);
+    EXPECT_EQ(got.tip->get().value, 77u);
+    EXPECT_NE(&got.tip->get(), &desk.tip->get());
+}
+
+// The order of a priority queue is the peer's word until it was checked.
+TEST(Composition, a_priority_queue_out_of_order_is_refused) {
+    Composition<Desk> message(std::uint64_t{1} << 20);
+    for (const int day : {3, 9, 1}) message.root().urgent.push(day);
+    const objects::ComposedMemory memory = message.finish()->memory;
+    const test::Image changed = test::Image::empty(memory.used);
+    std::memcpy(changed.bytes.get(), memory.bytes, memory.used);
+    const auto at = reinterpret_cast<const std::byte*>(&message.root().urgent.top()) - memory.bytes;
+    const int least = 0;
+    std::memcpy(changed.bytes.get() + at, &least, sizeof least);
+    EXPECT_EQ(test::error_code_of([&] {
+                  const Arrived<Desk> arrived({changed.bytes.get(), memory.used, memory.address});
+              }),
+              Errc::corrupt_message);
 }
 
 TEST(Composition, containers_of_other_memory_are_outside) {
