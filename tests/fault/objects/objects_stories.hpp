@@ -26,17 +26,17 @@ struct Whole {
     Part part;
 };
 struct Story {
-    Part* early = nullptr;
     std::vector<std::string*> ahead;
     std::vector<std::string> texts;
     std::vector<std::uint64_t> bulk;
+    Part* part = nullptr;  // behind the others, which have left by then
 };
 // The same with objects of classes that the receiver is told of on the way.
 struct OpenStory : Story {
     std::vector<std::unique_ptr<shapes::Shape>> shapes;
     shapes::Shape* last = nullptr;
 };
-VERBATIM_DESCRIBE(Story, early, ahead, texts, bulk)
+VERBATIM_DESCRIBE(Story, ahead, texts, bulk, part)
 VERBATIM_DESCRIBE_DERIVED(OpenStory, (Story), shapes, last)
 struct OtherStory {
     std::uint32_t number = 0;
@@ -64,8 +64,8 @@ struct StoryMaker {
     Whole whole{5, {&whole, 6}};
     S story;
     StoryMaker() {
-        story.early = &whole.part;
-        for (std::size_t i = 0; i < 4'000; ++i)
+        story.part = &whole.part;
+        for (std::size_t i = 0; i < 6'000; ++i)
             story.texts.push_back("text " + std::to_string(i) + std::string(i % 90, 't'));
         for (std::size_t i = 0; i < story.texts.size(); i += 7)
             story.ahead.push_back(&story.texts[story.texts.size() - 1 - i]);
@@ -90,8 +90,8 @@ bool is_whole(const S& got) {
     const StoryMaker<S> maker;
     const S& story = maker.story;
     if (got.texts != story.texts || got.bulk != story.bulk ||
-        got.ahead.size() != story.ahead.size() || got.early->value != 6 ||
-        &got.early->owner->part != got.early || got.early->owner->before != 5)
+        got.ahead.size() != story.ahead.size() || got.part->value != 6 ||
+        &got.part->owner->part != got.part || got.part->owner->before != 5)
         return false;
     for (std::size_t i = 0; i < story.ahead.size(); ++i)
         if (got.ahead[i] - got.texts.data() != story.ahead[i] - story.texts.data()) return false;
