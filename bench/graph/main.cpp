@@ -152,6 +152,7 @@ int main(int argc, char** argv) {
     if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 1;
     bench_graph::add_graph_transfers();
     bench_graph::add_composed_transfers();
+    bench_graph::add_composed_floors();
     bench_graph::add_local_messages();
     bench_graph::add_map_transfers();
     bench_graph::add_streams();

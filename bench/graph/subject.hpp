@@ -46,6 +46,7 @@ void add_subject(const std::string& case_name, const std::string& subject_name, 
 void add_graph_transfers();
 void add_composed_transfers();
 void add_local_messages();
+void add_composed_floors();
 void add_map_transfers();
 void add_streams();
 void add_traversals();

@@ -36,6 +36,12 @@ class Places {
               count <= (memory_.used - at) / sizeof(T));
         return at;
     }
+    bool has(std::uint64_t at, std::uint64_t bytes) const { return bytes <= memory_.used - at; }
+    // Is that the sender's address of what lies here?
+    bool leads_to(std::uint64_t address, const void* here) const {
+        return address - memory_.address ==
+               static_cast<std::uint64_t>(static_cast<const std::byte*>(here) - memory_.bytes);
+    }
     template <class T>
     T* at(std::uint64_t offset) const {
         return reinterpret_cast<T*>(memory_.bytes + offset);
@@ -66,11 +72,31 @@ class Starts {
         return field;
     }
 
+    // Bytes that no reference leads to the start of.
+    [[gnu::always_inline]] void take(std::uint64_t offset, std::uint64_t bytes) const {
+        check(offset % 8 == 0);
+        check(take(words_ + offset / 8, (bytes + 7) / 8, kTaken));
+    }
+    auto taker() const {
+        return [this](std::uint64_t offset, std::uint64_t bytes) { take(offset, bytes); };
+    }
+
   private:
+    static constexpr std::uint16_t kTaken = 0x8000;
+
+    static bool take(std::uint16_t* words, std::uint64_t count, std::uint16_t first) {
+        std::uint16_t any = 0;
+        for (std::uint64_t i = 0; i < count; ++i) any |= words[i];
+        if (any != 0) return false;
+        std::fill_n(words, count, kTaken);
+        words[0] = first;
+        return true;
+    }
     template <class T, std::uint16_t number>
     [[gnu::always_inline]] static bool take(std::uint16_t* word) {
-        std::uint64_t first = 0, second = 0;
         constexpr std::size_t kBytes = sizeof(T) / 8 * 2;
+        if constexpr (kBytes > 16) return take(word, sizeof(T) / 8, number);
+        std::uint64_t first = 0, second = 0;
         constexpr std::size_t kFirst = std::bit_floor(std::min<std::size_t>(kBytes, 8));
         std::memcpy(&first, word, kFirst);
         std::memcpy(&second, word + kFirst / 2, kBytes - kFirst);
@@ -100,6 +126,9 @@ class Taken {
         const std::uint64_t mask = (~std::uint64_t{0} >> (64 - count)) << first % 64;
         check((words_[first / 64] & mask) == 0);
         words_[first / 64] |= mask;
+    }
+    auto taker() const {
+        return [this](std::uint64_t offset, std::uint64_t bytes) { take(offset, bytes); };
     }
 
   private:
@@ -131,6 +160,25 @@ struct Begun {
     }
 };
 
+// The same where references may lead to one object.
+template <class Root>
+struct BegunShared {
+    const Places places;
+    const Starts starts;
+    Root* const root;
+
+    BegunShared(const Root* sent, const Memory& memory, std::byte* map)
+        : places(memory),
+          starts(reinterpret_cast<std::uint16_t*>(map), memory),
+          root(places.template at<Root>(places.template of<Root>(sent))) {
+        starts.take(static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(root) - memory.bytes),
+                    sizeof(Root));
+    }
+};
+
+// A word of a container, whose own members are of other types.
+using AnyWord [[gnu::may_alias]] = std::uint64_t;
+
 inline std::uint64_t no_resource() {
     return reinterpret_cast<std::uint64_t>(std::pmr::null_memory_resource());
 }
@@ -138,16 +186,59 @@ inline std::uint64_t no_resource() {
 template <class T>
 [[gnu::always_inline]] inline std::uint64_t move_vector(std::pmr::vector<T>& vector,
                                                         const Places& places, const auto& take) {
-    auto* const fields = reinterpret_cast<std::uint64_t*>(&vector);
+    AnyWord* const fields = reinterpret_cast<AnyWord*>(&vector);
     const std::uint64_t bytes = fields[2] - fields[1];
     check(bytes % sizeof(T) == 0);
+    fields[0] = no_resource();
+    if (bytes == 0) {
+        fields[1] = fields[2] = fields[3] = 0;
+        return 0;
+    }
     const auto at =
         places.template of<T>(reinterpret_cast<const void*>(fields[1]), bytes / sizeof(T));
     take(at, bytes);
-    fields[0] = no_resource();
     fields[1] = reinterpret_cast<std::uint64_t>(places.template at<T>(at));
     fields[2] = fields[3] = fields[1] + bytes;
     return bytes;
 }
+// Moves a string, whose characters may lie in itself. Its holder is in its place.
+[[gnu::always_inline]] inline void move_text(std::pmr::string& text, const Places& places,
+                                             const auto& take) {
+    AnyWord* const fields = reinterpret_cast<AnyWord*>(&text);
+    const std::uint64_t size = fields[2];
+    char* letters = reinterpret_cast<char*>(fields + 3);
+    if (!places.leads_to(fields[1], letters)) {
+        const auto at = places.template of<char>(reinterpret_cast<const void*>(fields[1]), size);
+        check(places.has(at, size + 1));
+        take(at, size + 1);
+        letters = places.template at<char>(at);
+        fields[3] = size;
+    }
+    check((fields[3] == size || size < 16) && letters[size] == 0);
+    fields[0] = no_resource();
+    fields[1] = reinterpret_cast<std::uint64_t>(letters);
+}
+
+// An array whose elements others point to.
+template <class T>
+class Array {
+  public:
+    // Moves the vector.
+    Array(std::pmr::vector<T>& vector, const Places& places, const auto& take)
+        : sent_(reinterpret_cast<std::uint64_t>(vector.data())),
+          count_(move_vector(vector, places, take) / sizeof(T)),
+          first_(vector.data()) {}
+    [[gnu::always_inline]] void move(T*& field) const {
+        if (field == nullptr) return;
+        const std::uint64_t bytes = reinterpret_cast<std::uint64_t>(field) - sent_;
+        check(bytes % sizeof(T) == 0 && bytes / sizeof(T) < count_);
+        field = first_ + bytes / sizeof(T);
+    }
+
+  private:
+    const std::uint64_t sent_;
+    const std::uint64_t count_;
+    T* const first_;
+};
 
 }  // namespace bench_graph::by_hand

@@ -17,25 +17,8 @@ namespace bench_graph::by_hand {
 
 inline RecordList* receive(RecordList* sent, const Memory& memory, std::byte* map) {
     const auto [places, taken, root] = Begun<RecordList>(sent, memory, map);
-    const std::uint64_t nothing = no_resource();
-    move_vector(root->records, places, [&](auto at, auto bytes) { taken.take(at, bytes); });
-    for (Record& record : root->records) {
-        auto* const name = reinterpret_cast<std::uint64_t*>(&record.name);
-        const std::uint64_t size = name[2];
-        char* letters = reinterpret_cast<char*>(name + 3);
-        const auto here =
-            static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(letters) - memory.bytes);
-        if (name[1] != memory.address + here) {
-            check(size < memory.used);
-            const auto at = places.of<char>(reinterpret_cast<const void*>(name[1]), size + 1);
-            taken.take(at, size + 1);
-            letters = places.at<char>(at);
-            name[3] = size;
-        }
-        check((name[3] == size || size < 16) && letters[size] == 0);
-        name[0] = nothing;
-        name[1] = reinterpret_cast<std::uint64_t>(letters);
-    }
+    move_vector(root->records, places, taken.taker());
+    for (Record& record : root->records) move_text(record.name, places, taken.taker());
     return root;
 }
 
@@ -49,7 +32,7 @@ inline MapRoot<OrderedMap>* receive(MapRoot<OrderedMap>* sent, const Memory& mem
         std::pair<std::int32_t, Entry> value;
     };
     const auto [places, taken, root] = Begun<MapRoot<OrderedMap>>(sent, memory, map);
-    auto* const fields = reinterpret_cast<std::uint64_t*>(&root->entries);
+    AnyWord* const fields = reinterpret_cast<AnyWord*>(&root->entries);
     fields[0] = no_resource();
     auto& tree = *reinterpret_cast<TreeImage*>(fields + 2);
     std::array<TreeLinks*, 128> path;
@@ -92,7 +75,7 @@ inline MapRoot<HashedMap>* receive(MapRoot<HashedMap>* sent, const Memory& memor
         std::pair<std::int32_t, Entry> value;
     };
     const auto [places, taken, root] = Begun<MapRoot<HashedMap>>(sent, memory, map);
-    auto* const fields = reinterpret_cast<std::uint64_t*>(&root->entries);
+    AnyWord* const fields = reinterpret_cast<AnyWord*>(&root->entries);
     fields[0] = no_resource();
     auto& table = *reinterpret_cast<HashImage*>(fields + 1);
     const std::uint64_t buckets = table.bucket_count;

@@ -13,7 +13,7 @@ class ComposedTransfer final : public Subject {
   public:
     using Root = typename W::Root;
     explicit ComposedTransfer(W workload) : workload_(std::move(workload)) {
-        message_.set_root(*workload_.make(message_));
+        message_.set_root(*make_composed(workload_, message_));
     }
 
     std::uint64_t objects() const override { return workload_.objects(); }
@@ -44,16 +44,12 @@ class ComposedTransfer final : public Subject {
 }  // namespace
 
 void add_composed_transfers() {
-    const auto add = [](const auto& workload) {
-        if constexpr (verbatim::kComposed<typename std::decay_t<decltype(workload)>::Root>)
-            if (workload.place == Place::arena)
-                add_subject(workload.name, "verbatim.composed", [=] {
-                    return std::make_unique<ComposedTransfer<std::decay_t<decltype(workload)>>>(
-                        workload);
-                });
-    };
-    for_each_sequence(add);
-    for_each_linked(add);
+    for_each_composed([](const auto& workload) {
+        using W = std::decay_t<decltype(workload)>;
+        if (workload.place == Place::arena)
+            add_subject(workload.name, "verbatim.composed",
+                        [=] { return std::make_unique<ComposedTransfer<W>>(workload); });
+    });
 }
 
 }  // namespace bench_graph

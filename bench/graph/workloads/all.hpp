@@ -51,6 +51,16 @@ void for_each_graph(Visit visit) {
     for_each_network(visit);
 }
 
+// Those that are sent as composed messages, too.
+template <class Visit>
+void for_each_composed(Visit visit) {
+    visit(kPackages[0]);
+    for_each_sequence(visit);
+    for_each_linked(visit);
+    visit(Meshes<Mesh>{{"mesh_2^16"}});
+    for_each_network(visit);
+}
+
 // First transfers, beside the warm ones of the case without "_cold".
 template <class Visit>
 void for_each_cold(Visit visit) {

@@ -5,6 +5,8 @@
 #include <tuple>
 #include <vector>
 
+#include <verbatim/objects/describe/composed_marking.hpp>
+
 #include "workload.hpp"
 
 namespace bench_graph {
@@ -101,3 +103,5 @@ struct Meshes : Workload {
 };
 
 }  // namespace bench_graph
+
+VERBATIM_COMPOSED(bench_graph::Mesh);

@@ -5,6 +5,8 @@
 #include <tuple>
 #include <vector>
 
+#include <verbatim/objects/describe/composed_marking.hpp>
+
 #include "workload.hpp"
 
 namespace bench_graph {
@@ -53,3 +55,5 @@ struct Network : Workload {
 };
 
 }  // namespace bench_graph
+
+VERBATIM_COMPOSED(bench_graph::RoadMap);

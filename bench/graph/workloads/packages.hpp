@@ -3,6 +3,8 @@
 
 #include <tuple>
 
+#include <verbatim/objects/describe/composed_marking.hpp>
+
 #include "packages/graph.hpp"
 #include "workload.hpp"
 
@@ -23,3 +25,5 @@ inline const Packages kPackages[] = {{{"packages", Place::arena}},
                                      {{"packages_heap", Place::heap}}};
 
 }  // namespace bench_graph
+
+VERBATIM_COMPOSED(packages::Graph);

@@ -96,3 +96,4 @@ struct Floats : Workload {
 }  // namespace bench_graph
 
 VERBATIM_COMPOSED(bench_graph::Cloud);
+VERBATIM_COMPOSED(bench_graph::PairList);

@@ -44,6 +44,15 @@ T* make_in(Composes auto& message, T value) {
 }
 inline std::pmr::memory_resource* resource_of(std::pmr::memory_resource& memory) { return &memory; }
 std::pmr::memory_resource* resource_of(Composes auto& message) { return message.resource(); }
+// The graph of a message. A workload that knows memory alone makes it there: then the message does
+// not know where its objects lie, and its sender walks from the root.
+template <class W>
+typename W::Root* make_composed(const W& workload, Composes auto& message) {
+    if constexpr (requires { workload.make(message); })
+        return workload.make(message);
+    else
+        return workload.make(*message.resource());
+}
 
 inline std::unique_ptr<GraphMemory> make_memory(Place place, std::size_t bytes) {
     if (place != Place::arena) return std::make_unique<HeapMemory>();
