@@ -164,8 +164,8 @@ void* EthernetLink::entry(void* self) {
 
 // Polls where nobody did since the last look. Devices that are idle are looked at less often.
 void EthernetLink::watch() noexcept {
-    constexpr long kShortest = 50'000, kLongest = 1'000'000;  // ns
-    long pause = kShortest;
+    constexpr long kShortestPause = 50'000, kLongestPause = 1'000'000;  // ns
+    long pause = kShortestPause;
     while (!stop_.load(std::memory_order_relaxed)) {
         const std::uint64_t before = polls_.load(std::memory_order_relaxed);
         const timespec time{0, pause};
@@ -175,7 +175,7 @@ void EthernetLink::watch() noexcept {
         }
         const bool others = polls_.load(std::memory_order_relaxed) != before;
         const bool moved = !others && poll();
-        pause = moved ? kShortest : std::min(2 * pause, kLongest);
+        pause = moved ? kShortestPause : std::min(2 * pause, kLongestPause);
     }
 }
 
