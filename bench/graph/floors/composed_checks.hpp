@@ -54,9 +54,10 @@ class Places {
 // The first word of an object has its type's number, the others are taken.
 class Starts {
   public:
-    Starts(std::uint16_t* words, const Memory& memory) : words_(words), granules_(memory.used / 8) {
-        std::memset(words, 0, granules_ * sizeof *words + 16);
-        std::fill_n(words, kHead / 8, std::uint16_t{1});
+    Starts(std::byte* map, const Memory& memory)
+        : words_(reinterpret_cast<std::uint16_t*>(map)), granules_(memory.used / 8) {
+        std::memset(map, 0, granules_ * sizeof *words_ + 16);
+        std::fill_n(words_, kHead / 8, std::uint16_t{1});
     }
     // The object that the field leads to, moved; null if it was met before, or the field is null.
     template <class T, std::uint16_t number>
@@ -76,9 +77,6 @@ class Starts {
     [[gnu::always_inline]] void take(std::uint64_t offset, std::uint64_t bytes) const {
         check(offset % 8 == 0);
         check(take(words_ + offset / 8, (bytes + 7) / 8, kTaken));
-    }
-    auto taker() const {
-        return [this](std::uint64_t offset, std::uint64_t bytes) { take(offset, bytes); };
     }
 
   private:
@@ -115,8 +113,8 @@ class Starts {
 // For objects with one owner each.
 class Taken {
   public:
-    Taken(std::uint64_t* words, const Memory& memory) : words_(words) {
-        std::memset(words, 0, memory.used / 64 + 16);
+    Taken(std::byte* map, const Memory& memory) : words_(reinterpret_cast<std::uint64_t*>(map)) {
+        std::memset(map, 0, memory.used / 64 + 16);
         take(0, kHead);
     }
     [[gnu::always_inline]] void take(std::uint64_t offset, std::uint64_t bytes) const {
@@ -126,9 +124,6 @@ class Taken {
         const std::uint64_t mask = (~std::uint64_t{0} >> (64 - count)) << first % 64;
         check((words_[first / 64] & mask) == 0);
         words_[first / 64] |= mask;
-    }
-    auto taker() const {
-        return [this](std::uint64_t offset, std::uint64_t bytes) { take(offset, bytes); };
     }
 
   private:
@@ -144,34 +139,19 @@ class Taken {
     std::uint64_t* words_;
 };
 
-// What a traversal of objects with one owner each begins with. The root has its place.
-template <class Root>
+// What a traversal begins with. The root has its place. `Owners`: Taken, or Starts where references
+// may lead to one object.
+template <class Root, class Owners>
 struct Begun {
     const Places places;
-    const Taken taken;
+    const Owners owners;
     Root* const root;
 
     Begun(const Root* sent, const Memory& memory, std::byte* map)
         : places(memory),
-          taken(reinterpret_cast<std::uint64_t*>(map), memory),
+          owners(map, memory),
           root(places.template at<Root>(places.template of<Root>(sent))) {
-        taken.take(static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(root) - memory.bytes),
-                   sizeof(Root));
-    }
-};
-
-// The same where references may lead to one object.
-template <class Root>
-struct BegunShared {
-    const Places places;
-    const Starts starts;
-    Root* const root;
-
-    BegunShared(const Root* sent, const Memory& memory, std::byte* map)
-        : places(memory),
-          starts(reinterpret_cast<std::uint16_t*>(map), memory),
-          root(places.template at<Root>(places.template of<Root>(sent))) {
-        starts.take(static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(root) - memory.bytes),
+        owners.take(static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(root) - memory.bytes),
                     sizeof(Root));
     }
 };
@@ -182,10 +162,10 @@ using AnyWord [[gnu::may_alias]] = std::uint64_t;
 inline std::uint64_t no_resource() {
     return reinterpret_cast<std::uint64_t>(std::pmr::null_memory_resource());
 }
-// Moves a vector, whose elements nothing else may have: `take` takes them. How many bytes.
+// Moves a vector, whose elements nothing else may have: `owners` takes them. How many bytes.
 template <class T>
 [[gnu::always_inline]] inline std::uint64_t move_vector(std::pmr::vector<T>& vector,
-                                                        const Places& places, const auto& take) {
+                                                        const Places& places, const auto& owners) {
     AnyWord* const fields = reinterpret_cast<AnyWord*>(&vector);
     const std::uint64_t bytes = fields[2] - fields[1];
     check(bytes % sizeof(T) == 0);
@@ -196,21 +176,21 @@ template <class T>
     }
     const auto at =
         places.template of<T>(reinterpret_cast<const void*>(fields[1]), bytes / sizeof(T));
-    take(at, bytes);
+    owners.take(at, bytes);
     fields[1] = reinterpret_cast<std::uint64_t>(places.template at<T>(at));
     fields[2] = fields[3] = fields[1] + bytes;
     return bytes;
 }
 // Moves a string, whose characters may lie in itself. Its holder is in its place.
 [[gnu::always_inline]] inline void move_text(std::pmr::string& text, const Places& places,
-                                             const auto& take) {
+                                             const auto& owners) {
     AnyWord* const fields = reinterpret_cast<AnyWord*>(&text);
     const std::uint64_t size = fields[2];
     char* letters = reinterpret_cast<char*>(fields + 3);
     if (!places.leads_to(fields[1], letters)) {
         const auto at = places.template of<char>(reinterpret_cast<const void*>(fields[1]), size);
         check(places.has(at, size + 1));
-        take(at, size + 1);
+        owners.take(at, size + 1);
         letters = places.template at<char>(at);
         fields[3] = size;
     }
@@ -224,9 +204,9 @@ template <class T>
 class Array {
   public:
     // Moves the vector.
-    Array(std::pmr::vector<T>& vector, const Places& places, const auto& take)
+    Array(std::pmr::vector<T>& vector, const Places& places, const auto& owners)
         : sent_(reinterpret_cast<std::uint64_t>(vector.data())),
-          count_(move_vector(vector, places, take) / sizeof(T)),
+          count_(move_vector(vector, places, owners) / sizeof(T)),
           first_(vector.data()) {}
     [[gnu::always_inline]] void move(T*& field) const {
         if (field == nullptr) return;

@@ -16,9 +16,9 @@
 namespace bench_graph::by_hand {
 
 inline RecordList* receive(RecordList* sent, const Memory& memory, std::byte* map) {
-    const auto [places, taken, root] = Begun<RecordList>(sent, memory, map);
-    move_vector(root->records, places, taken.taker());
-    for (Record& record : root->records) move_text(record.name, places, taken.taker());
+    const auto [places, taken, root] = Begun<RecordList, Taken>(sent, memory, map);
+    move_vector(root->records, places, taken);
+    for (Record& record : root->records) move_text(record.name, places, taken);
     return root;
 }
 
@@ -31,7 +31,7 @@ inline MapRoot<OrderedMap>* receive(MapRoot<OrderedMap>* sent, const Memory& mem
         TreeLinks links;
         std::pair<std::int32_t, Entry> value;
     };
-    const auto [places, taken, root] = Begun<MapRoot<OrderedMap>>(sent, memory, map);
+    const auto [places, taken, root] = Begun<MapRoot<OrderedMap>, Taken>(sent, memory, map);
     AnyWord* const fields = reinterpret_cast<AnyWord*>(&root->entries);
     fields[0] = no_resource();
     auto& tree = *reinterpret_cast<TreeImage*>(fields + 2);
@@ -74,7 +74,7 @@ inline MapRoot<HashedMap>* receive(MapRoot<HashedMap>* sent, const Memory& memor
         ChainLink links;
         std::pair<std::int32_t, Entry> value;
     };
-    const auto [places, taken, root] = Begun<MapRoot<HashedMap>>(sent, memory, map);
+    const auto [places, taken, root] = Begun<MapRoot<HashedMap>, Taken>(sent, memory, map);
     AnyWord* const fields = reinterpret_cast<AnyWord*>(&root->entries);
     fields[0] = no_resource();
     auto& table = *reinterpret_cast<HashImage*>(fields + 1);

@@ -11,14 +11,14 @@
 namespace bench_graph::by_hand {
 
 inline Link* receive(Link* root, const Memory& memory, std::byte* map) {
-    const Starts starts(reinterpret_cast<std::uint16_t*>(map), memory);
+    const Starts starts(map, memory);
     for (Link* at = starts.follow<Link, 1>(root, memory); at != nullptr;)
         at = starts.follow<Link, 1>(at->next, memory);
     return root;
 }
 
 inline Branch* receive(Branch* root, const Memory& memory, std::byte* map) {
-    const Starts starts(reinterpret_cast<std::uint16_t*>(map), memory);
+    const Starts starts(map, memory);
     static std::vector<Branch*> left(std::size_t{1} << 20);
     Branch** end = left.data();
     for (Branch* at = starts.follow<Branch, 1>(root, memory); at != nullptr;) {
@@ -31,7 +31,7 @@ inline Branch* receive(Branch* root, const Memory& memory, std::byte* map) {
 }
 
 inline Node* receive(Node* root, const Memory& memory, std::byte* map) {
-    const Starts starts(reinterpret_cast<std::uint16_t*>(map), memory);
+    const Starts starts(map, memory);
     static std::vector<Node*> left(std::size_t{1} << 20);
     Node** end = left.data();
     for (Node* at = starts.follow<Node, 1>(root, memory); at != nullptr;) {
@@ -44,10 +44,10 @@ inline Node* receive(Node* root, const Memory& memory, std::byte* map) {
 }
 
 inline Mesh* receive(Mesh* sent, const Memory& memory, std::byte* map) {
-    const auto [places, taken, root] = Begun<Mesh>(sent, memory, map);
-    const Array<Vertex> vertices(root->vertices, places, taken.taker());
-    const Array<HalfEdge> edges(root->edges, places, taken.taker());
-    const Array<Face> faces(root->faces, places, taken.taker());
+    const auto [places, taken, root] = Begun<Mesh, Taken>(sent, memory, map);
+    const Array<Vertex> vertices(root->vertices, places, taken);
+    const Array<HalfEdge> edges(root->edges, places, taken);
+    const Array<Face> faces(root->faces, places, taken);
     for (Vertex& vertex : root->vertices) edges.move(vertex.edge);
     for (Face& face : root->faces) edges.move(face.edge);
     for (HalfEdge& edge : root->edges) {

@@ -14,7 +14,7 @@ class PackageMover {
         : places_(places),
           starts_(starts),
           memory_(memory),
-          packages_(graph.packages, places, starts.taker()) {}
+          packages_(graph.packages, places, starts) {}
 
     void move(packages::Graph& graph) const {
         for (packages::Package& package : graph.packages) move(package);
@@ -25,10 +25,10 @@ class PackageMover {
     }
 
   private:
-    void text(packages::Text& text) const { move_text(text, places_, starts_.taker()); }
+    void text(packages::Text& text) const { move_text(text, places_, starts_); }
     template <class T>
     void array(packages::List<T>& list) const {
-        move_vector(list, places_, starts_.taker());
+        move_vector(list, places_, starts_);
     }
     void links(packages::List<packages::Package*>& list) const {
         array(list);
@@ -92,7 +92,7 @@ class PackageMover {
 };
 
 inline packages::Graph* receive(packages::Graph* sent, const Memory& memory, std::byte* map) {
-    const auto [places, starts, root] = BegunShared<packages::Graph>(sent, memory, map);
+    const auto [places, starts, root] = Begun<packages::Graph, Starts>(sent, memory, map);
     PackageMover(*root, places, starts, memory).move(*root);
     return root;
 }
