@@ -10,10 +10,6 @@ namespace {
 
 constexpr std::size_t kBlockPages = 64;
 
-constexpr Claims::Word word_of(std::uint64_t offset) noexcept {
-    return static_cast<Claims::Word>(offset / kImageGranule + 1);
-}
-
 using FourWords = Claims::Word __attribute__((vector_size(16)));
 
 // 64 words: kFree where the bit of `live` is set, else kFreed. Four at a time: of the pages of a
@@ -35,7 +31,7 @@ void fetch_page(const Claims::Word* words) noexcept {
         __builtin_prefetch(words + i, 1);
 }
 
-static_assert(Claims::kFree == 0 && Claims::kFreed == ~Claims::Word{0});
+static_assert(ClaimWords::kFree == 0 && ClaimWords::kFreed == ~Claims::Word{0});
 
 }  // namespace
 
@@ -131,8 +127,9 @@ bool Claims::find(std::uint64_t address, std::uint64_t& offset) noexcept {
         if (answer.found == Found::seen) return true;
     }
     const Word word = word_at(address);
-    offset = names_place(word) ? offset_of(word, address) : 0;
-    return names_place(word);
+    const bool is_known = ClaimWords::names_place(word);
+    offset = is_known ? ClaimWords::offset_of(word, address) : 0;
+    return is_known;
 }
 
 bool Claims::page_is_untouched(std::uint64_t page) noexcept {
@@ -152,7 +149,7 @@ Claims::Answer Claims::look_up(std::uint64_t address, std::uint64_t bytes) {
             continue;
         }
         const bool first_is_free = at != start || address % kImageGranule == 0;
-        if (first_is_free && names_place(word_at(at))) return {Found::covers, 0};
+        if (first_is_free && ClaimWords::names_place(word_at(at))) return {Found::covers, 0};
     }
     return {};
 }
@@ -202,18 +199,19 @@ void Claims::claim_page(std::uint64_t page, Word first) {
     touched_.emplace_back(&region, static_cast<std::uint32_t>(page % kRegionPages));
 }
 
-void Claims::claim(std::uint64_t address, std::uint64_t bytes, std::uint64_t offset) {
+void Claims::claim(std::uint64_t address, std::uint64_t bytes, std::uint64_t offset, Word tag) {
     const std::uint64_t end = address + bytes;
     if (address % kImageGranule != 0 || offset % kImageGranule != 0 ||
         word_at(address) == kShared || word_at(end - 1) == kShared)
         return claim_apart(address, bytes, offset);
-    Word word = word_of(offset);
+    Word word = ClaimWords::plain(offset);
     for (std::uint64_t at = address; at < end;) {
         const std::uint64_t page_end = std::min(end, round_to(at + 1, kPageBytes));
         if (page_end - at == kPageBytes) {
             claim_page(at / kPageBytes, word);
         } else if (Word* const words = words_or_make(at)) {
             fill(words, granule(at), (page_end - at + kImageGranule - 1) / kImageGranule, word);
+            if (at == address) words[granule(at)] = ClaimWords::tagged(word, tag);
         }
         word += static_cast<Word>((page_end - at) / kImageGranule);
         at = page_end;

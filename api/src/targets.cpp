@@ -59,8 +59,8 @@ Targets::Meeting Targets::meet(const Extent& wanted) {
         refuse(wanted, fmt::format("it is misaligned (needs a multiple of {})", type.alignment));
     if (wanted.count > (~std::uint64_t{0} - wanted.address) / type.bytes)
         refuse(wanted, fmt::format("{} objects do not fit the address space", wanted.count));
-    if (const Claims::Word word = claims.word_at(wanted.address); Claims::names_place(word)) {
-        const std::uint64_t offset = Claims::offset_of(word, wanted.address);
+    if (const Claims::Word word = claims.word_at(wanted.address); ClaimWords::names_place(word)) {
+        const std::uint64_t offset = ClaimWords::offset_of(word, wanted.address);
         // Else a neighbour ends in the same granule.
         const Placement::Object object = placement.find(offset);
         if (offset < object.offset + placement.bytes_of(object))
@@ -85,8 +85,8 @@ Targets::Meeting Targets::look(const Extent& wanted, const Placement::Part& like
     std::uint64_t offset = 0;
     // Whole objects lie there, so it is none of the neighbours that may end in the same granule.
     if (const Claims::Word word = claims.word_at(wanted.address);
-        wanted.count == 1 && Claims::names_place(word)) {
-        offset = Claims::offset_of(word, wanted.address);
+        wanted.count == 1 && ClaimWords::names_place(word)) {
+        offset = ClaimWords::offset_of(word, wanted.address);
         if (placement.has(likely, offset))
             return {Met::seen, offset, {offset - likely.delta, 1, likely.number}, Held::now};
     }

@@ -61,12 +61,69 @@ TEST(Claims, of_freed_arena_memory_are_refused_as_it_is_at_the_first_look) {
     Claims claims(arena);
     EXPECT_EQ(claims.look_up(address_of(freed), 48).found, Claims::Found::freed);
     claims.claim(address_of(kept), 48, 0);
-    EXPECT_EQ(claims.word_at(address_of(freed)), Claims::kFreed);
+    EXPECT_EQ(claims.word_at(address_of(freed)), ClaimWords::kFreed);
     claims.clear();
     void* const again = arena.allocate(48, 16);
     ASSERT_EQ(again, freed);
     claims.claim(address_of(kept), 48, 0);
     EXPECT_EQ(claims.word_at(address_of(again)), Claims::kFree);
+}
+
+// The words that claims write at the first granule of single objects.
+constexpr std::uint64_t kLastTagged = (std::uint64_t{1} << 32) - 4 * kImageGranule;
+constexpr std::uint64_t kLastPlace = kMaxImageBytes - kImageGranule;
+
+TEST(ClaimWords, keep_the_place_whatever_type_they_are_tagged_with) {
+    for (std::uint64_t number = 1; number < 20; ++number)
+        for (const std::uint64_t offset :
+             {std::uint64_t{0}, std::uint64_t{4096}, kLastTagged, kLastTagged + kImageGranule,
+              std::uint64_t{1} << 32, std::uint64_t{1} << 34, kLastPlace}) {
+            const auto tag = ClaimWords::tag_of(number);
+            const auto word = ClaimWords::tagged(ClaimWords::plain(offset), tag);
+            EXPECT_TRUE(ClaimWords::names_place(word)) << number << " at " << offset;
+            EXPECT_EQ(ClaimWords::offset_of(word, 0), offset) << number;
+            EXPECT_EQ(ClaimWords::offset_of(word, 0x1008), offset + 8) << number;
+        }
+}
+TEST(ClaimWords, say_the_start_of_an_object_of_their_own_type_alone) {
+    constexpr auto kFirst = ClaimWords::tag_of(1), kLast = ClaimWords::tag_of(7);
+    static_assert(ClaimWords::tag_of(8) == 0 && kFirst != kLast);
+    for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{4096}, kLastTagged}) {
+        const auto plain = ClaimWords::plain(offset);
+        EXPECT_TRUE(ClaimWords::says_start_of<kFirst>(ClaimWords::tagged(plain, kFirst)));
+        EXPECT_TRUE(ClaimWords::says_start_of<kLast>(ClaimWords::tagged(plain, kLast)));
+        EXPECT_FALSE(ClaimWords::says_start_of<kFirst>(ClaimWords::tagged(plain, kLast)));
+        EXPECT_FALSE(ClaimWords::says_start_of<kLast>(ClaimWords::tagged(plain, kFirst)));
+        EXPECT_FALSE(ClaimWords::says_start_of<0>(plain));
+    }
+}
+// Those that lie in images of more than 4 GiB, and words that name no place.
+TEST(ClaimWords, without_a_tag_say_no_start) {
+    constexpr auto check =
+        []<ClaimWords::Word... Tag>(std::integer_sequence<ClaimWords::Word, Tag...>) {
+        for (const std::uint64_t offset :
+             {std::uint64_t{0}, kLastTagged, kLastTagged + kImageGranule, std::uint64_t{1} << 34,
+              kLastPlace})
+            EXPECT_FALSE((
+                ClaimWords::says_start_of<ClaimWords::tag_of(Tag + 1)>(ClaimWords::plain(offset)) ||
+                ...))
+                << offset;
+        for (const auto word : {ClaimWords::kFree, ClaimWords::kShared, ClaimWords::kFreed})
+            EXPECT_FALSE((ClaimWords::says_start_of<ClaimWords::tag_of(Tag + 1)>(word) || ...));
+    };
+    check(std::make_integer_sequence<ClaimWords::Word, 9>{});
+}
+TEST(Claims, tag_the_first_granule_of_an_object_and_no_other) {
+    Arena arena(ArenaOptions{});
+    auto* const block = static_cast<std::byte*>(arena.allocate(48, 16));
+    Claims claims(arena);
+    constexpr auto kTag = ClaimWords::tag_of(3);
+    claims.claim(address_of(block), 48, 64, kTag);
+    EXPECT_TRUE(ClaimWords::says_start_of<kTag>(claims.word_at(address_of(block))));
+    EXPECT_FALSE(ClaimWords::says_start_of<kTag>(claims.word_at(address_of(block) + 16)));
+    std::uint64_t offset = 0;
+    ASSERT_TRUE(claims.find(address_of(block) + 40, offset));
+    EXPECT_EQ(offset, 64u + 40);
 }
 
 // Of addresses, and of memory.

@@ -7,13 +7,14 @@
 #include <cstdint>
 
 #include <verbatim/core/arena.hpp>
+#include <verbatim/objects/graph/claim_words.hpp>
 #include <verbatim/objects/graph/image.hpp>
 
 namespace verbatim::objects {
 
 class ArenaWords {
   public:
-    using Word = std::uint32_t;
+    using Word = ClaimWords::Word;
     static constexpr std::uint64_t kPageBytes = 4096, kPageWords = kPageBytes / kImageGranule;
 
     explicit ArenaWords(const Arena& arena) noexcept : arena_(arena) {}

@@ -19,16 +19,15 @@
 
 #include <verbatim/core/arena.hpp>
 #include <verbatim/objects/graph/arena_words.hpp>
+#include <verbatim/objects/graph/claim_words.hpp>
 #include <verbatim/objects/graph/image.hpp>
 
 namespace verbatim::objects {
 
 class Claims {
   public:
-    using Word = ArenaWords::Word;
-    static constexpr Word kFree = 0;
-    static constexpr Word kShared = 0xfffffffe;  // of objects that lie apart
-    static constexpr Word kFreed = 0xffffffff;   // arena memory that is not allocated
+    using Word = ClaimWords::Word;
+    static constexpr Word kFree = ClaimWords::kFree, kShared = ClaimWords::kShared;
     static constexpr std::uint64_t kPageBytes = ArenaWords::kPageBytes,
                                    kPageGranules = ArenaWords::kPageWords;
 
@@ -61,13 +60,6 @@ class Claims {
 
     // The word of the granule of `address`.
     Word word_at(std::uint64_t address) noexcept;
-    static constexpr bool names_place(Word word) noexcept {
-        return word != kFree && word < kShared;
-    }
-    // What such a word says of the place of `address`, if its object reaches so far.
-    static constexpr std::uint64_t offset_of(Word word, std::uint64_t address) noexcept {
-        return (std::uint64_t{word} - 1) * kImageGranule + address % kImageGranule;
-    }
 
     // Where a byte lies in the image, if its object was claimed. Where two objects share a granule,
     // the place may be behind the end of the first.
@@ -82,8 +74,9 @@ class Claims {
     // another object's if at all. Seen: it lies in an object that is known apart. Covers: some of
     // it was claimed.
     Answer look_up(std::uint64_t address, std::uint64_t bytes);
-    // Claims what look_up() has called free: it is now at `offset` of the image.
-    void claim(std::uint64_t address, std::uint64_t bytes, std::uint64_t offset);
+    // Claims what look_up() has called free: it is now at `offset` of the image. The tag is that of
+    // a single object's type.
+    void claim(std::uint64_t address, std::uint64_t bytes, std::uint64_t offset, Word tag = 0);
 
     void clear() noexcept;
 

@@ -175,6 +175,13 @@ class Packer : public Packing {
                                                     ? std::max(alignof(E),
                                                                std::size_t{kImageGranule})
                                                     : alignof(E);
+    template <class E>
+    static constexpr Claims::Word kTag = [] {
+        if constexpr (Types::kIsOpen)
+            return Claims::Word{0};  // their numbers are given at run time
+        else
+            return ClaimWords::tag_of(Types::template number_of<E>());
+    }();
 
     void take_in_root() {
         ++references_;
@@ -219,7 +226,7 @@ class Packer : public Packing {
         if (options_.acyclic) return;
         tables_.targets.placement.place(offset, count, number<E>());
         tables_.targets.claims.claim(reinterpret_cast<std::uint64_t>(first), count * sizeof(E),
-                                     offset);
+                                     offset, count == 1 ? kTag<E> : 0);
     }
 
     // A reference to one object, which never lies inside others.
@@ -252,9 +259,8 @@ class Packer : public Packing {
                         offset = take_in_claimed(target, words + granule);
                         return Quick::fresh;
                     }
-                } else if (Claims::names_place(known)) {
-                    offset = Claims::offset_of(known, address);
-                    if (tables_.targets.placement.starts(offset, number<E>())) return Quick::seen;
+                } else if (tables_.targets.starts<kTag<E>>(known, number<E>(), offset)) {
+                    return Quick::seen;
                 }
             }
         }
@@ -265,8 +271,9 @@ class Packer : public Packing {
         std::uint64_t offset = 0;
         std::byte* const copy = tables_.staging.place(sizeof(E), kAlignment<E>, offset);
         std::memcpy(copy, static_cast<const void*>(target), sizeof(E));
-        const auto first = static_cast<Claims::Word>(offset / kImageGranule + 1);
-        for (std::uint64_t i = 0; i < kGranules<E>; ++i)
+        const Claims::Word first = ClaimWords::plain(offset);
+        words[0] = ClaimWords::tagged(first, kTag<E>);
+        for (std::uint64_t i = 1; i < kGranules<E>; ++i)
             words[i] = first + static_cast<Claims::Word>(i);
         tables_.targets.placement.place_one<E>(offset, number<E>());
         ++objects_;

@@ -67,8 +67,6 @@ struct PointerFans {
                 words[I] = words_of(targets.claims, target);
                 fetch(words[I], target);
             });
-        for (const Claims::Word* const known : words)
-            targets.placement.prefetch(Claims::offset_of(*known, 0));
         TraitOf<E>::each_pointer_of_walk(
             object, [&]<std::size_t I>(auto* const& target) __attribute__((always_inline)) {
                 const auto delta = reinterpret_cast<const std::byte*>(&target) -
@@ -88,10 +86,10 @@ struct PointerFans {
                 packer.take_in_claimed(target, words);
                 return fetch_ahead(packer, *target);
             }
-        } else if (Claims::names_place(known)) {
-            const std::uint64_t offset = Claims::offset_of(known, 0);
-            if (packer.tables_.targets.placement.starts(offset, Packer::template number<T>()))
-                return packer.refer(word, packer.references_ - 1, offset);
+        } else if (std::uint64_t offset = 0;
+                   packer.tables_.targets.template starts<Packer::template kTag<T>>(
+                       known, Packer::template number<T>(), offset)) {
+            return packer.refer(word, packer.references_ - 1, offset);
         }
         packer.follow(target, 1, word);
     }

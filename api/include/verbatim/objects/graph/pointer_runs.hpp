@@ -37,12 +37,12 @@ struct PointerRuns {
             __builtin_prefetch(words + Claims::granule(address), 1);
     }
     // And then, of one that was met before, its place.
-    template <class P>
-    [[gnu::always_inline]] static void fetch_known(Packer& packer, P target) noexcept {
+    [[gnu::always_inline]] static void fetch_known(Packer& packer, const void* target) noexcept {
         const Targets& targets = packer.tables_.targets;
         const std::uint64_t address = address_of(target);
         if (const Claims::Word* const words = packer.tables_.targets.claims.words(address))
-            targets.placement.prefetch(Claims::offset_of(words[Claims::granule(address)], address));
+            targets.placement.prefetch(
+                ClaimWords::offset_of(words[Claims::granule(address)], address));
     }
     // Of several pointers of an object all at once: else each would be waited for. What is near is
     // there already.
@@ -57,7 +57,9 @@ struct PointerRuns {
                         });
                 };
                 each([&](auto* target) { fetch(packer, target); });
-                each([&](auto* target) { fetch_known(packer, target); });
+                each([&]<class T>(const T* target) {
+                    if constexpr (Packer::template kTag<T> == 0) fetch_known(packer, target);
+                });
             }
     }
     // Takes in the targets of all these pointers if they are new and neighbours in memory: for
@@ -103,9 +105,13 @@ struct PointerRuns {
         Claims::Word* const at = words + Claims::granule(address);
         if (!are_free(at, here) || !are_free(rest, granules - here)) return false;
         const std::uint64_t offset = copy(packer, first, count);
-        const auto word = static_cast<Claims::Word>(offset / kImageGranule + 1);
+        const Claims::Word word = ClaimWords::plain(offset);
         fill(at, here, word);
         fill(rest, granules - here, word + static_cast<Claims::Word>(here));
+        for (std::uint64_t i = 0; i < granules; i += kGranules<E>) {
+            Claims::Word& start = i < here ? at[i] : rest[i - here];
+            start = ClaimWords::tagged(start, Packer::template kTag<E>);
+        }
         return true;
     }
     template <class E>

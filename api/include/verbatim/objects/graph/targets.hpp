@@ -54,6 +54,15 @@ class Targets {
     Meeting meet(const Extent& wanted);
     // The same, but only whether it was met. One object is most likely that part of another.
     Meeting look(const Extent& wanted, const Placement::Part& likely = {}) noexcept;
+    // What the word of a granule tells at once: one whole object of that type starts there. Its
+    // placement is read only where the word has no tag.
+    template <Claims::Word Tag>
+    [[gnu::always_inline]] bool starts(Claims::Word word, std::uint16_t number,
+                                       std::uint64_t& offset) const noexcept {
+        if (!ClaimWords::names_place(word)) return false;
+        offset = ClaimWords::offset_of(word, 0);
+        return ClaimWords::says_start_of<Tag>(word) || placement.starts(offset, number);
+    }
     // Unoptimised builds refuse pointers to memory that cannot be read; outside of arenas pointers
     // are the caller's contract. It asks the kernel for each page, so optimised programs do it only
     // with VERBATIM_CHECK_POINTERS=1. Throws Error(bad_pointer).
