@@ -200,7 +200,8 @@ class Composer {
         return composition_.template make<U>();
     }
     std::vector<std::byte> seed(std::uint8_t type) {
-        const auto bytes = composition_.finish();
+        objects::ComposedTables tables;
+        const auto bytes = composition_.finish(tables);
         fuzz::require(bytes.has_value());
         const objects::ComposedMemory memory = bytes->memory;
         std::vector<std::byte> seed{std::byte{type}};

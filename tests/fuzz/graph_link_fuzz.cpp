@@ -260,7 +260,8 @@ Bytes other_layout_seed() {
 // ---- composed messages ----
 
 Bytes bytes_of(const objects::Composition<Shelf>& composition, std::uint64_t most) {
-    const auto bytes = composition.finish();
+    objects::ComposedTables tables;
+    const auto bytes = composition.finish(tables);
     fuzz::require(bytes.has_value());
     const objects::ComposedMemory memory = bytes->memory;
     return {memory.bytes, memory.bytes + std::min(memory.used, most)};
@@ -308,7 +309,8 @@ std::vector<Bytes> streamed_shelf_seeds() {
     objects::Composition<Shelf> composition(std::uint64_t{1} << 20);
     composition.root().other = composition.make<Shelf>();
     composition.root().numbers.resize(40'000);
-    const auto whole = composition.finish();
+    objects::ComposedTables tables;
+    const auto whole = composition.finish(tables);
     fuzz::require(whole.has_value() && whole->memory.used > wire::kSlotBytes);
     const Bytes start = bytes_of(composition, 512);
     const wire::Binding in_order[] = {{0, 0, 0, 1}, {1, 0, 1, 1}};

@@ -50,6 +50,10 @@ TakenSlots ComposePlace::take(const ObjectLink& link) const noexcept {
     return own->outgoing().take_placed(*slots_);
 }
 
+ComposedTables& composed_tables(Connection& connection) {
+    return object_link(connection)->tables().composed();
+}
+
 ComposedImage::ComposedImage(PackTables& tables, const ComposedBytes& bytes)
     : Packing(tables, &ComposedImage::run_all, {}, 0, {}), memory_(bytes.memory) {
     objects_ = bytes.objects;

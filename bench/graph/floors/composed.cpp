@@ -15,13 +15,10 @@ class LocalComposed final : public LocalMessage<W> {
   public:
     using LocalMessage<W>::LocalMessage;
     void transfer() override {
-        const auto bytes = this->composition_.finish();
-        objects::ComposedVerifier<typename W::Root> verifier(tables_);
+        const auto bytes = this->composition_.finish(this->tables_);
+        objects::ComposedVerifier<typename W::Root> verifier(this->tables_);
         this->received_ = verifier.run(this->copy(bytes->memory));
     }
-
-  private:
-    objects::ComposedTables tables_;  // as a connection has
 };
 
 template <class W>

@@ -21,7 +21,7 @@ class LocalMessage : public Subject {
     using Root = typename W::Root;
     explicit LocalMessage(const W& workload) : workload_(workload) {
         composition_.set_root(*make_composed(workload_, composition_));
-        bytes_ = composition_.finish()->memory.used;
+        bytes_ = composition_.finish(tables_)->memory.used;
     }
     std::uint64_t objects() const override { return workload_.objects(); }
     std::uint64_t bytes() const override { return bytes_; }
@@ -34,6 +34,7 @@ class LocalMessage : public Subject {
     }
 
     W workload_;
+    objects::ComposedTables tables_;  // as a connection has
     objects::Composition<Root> composition_{std::uint64_t{1} << 30};
     WarmBlock copy_{2 * workload_.bytes() + 8192};
     Root* received_ = nullptr;
@@ -45,7 +46,7 @@ template <class W>
 class LocalFloor final : public LocalMessage<W> {
   public:
     explicit LocalFloor(const W& workload)
-        : LocalMessage<W>(workload), sent_(this->composition_.finish()->memory) {}
+        : LocalMessage<W>(workload), sent_(this->composition_.finish(this->tables_)->memory) {}
     void transfer() override {
         const objects::ComposedMemory memory = this->copy(sent_);
         this->received_ = by_hand::receive(&this->composition_.root(), memory, map_.data());

@@ -3,12 +3,21 @@
 
 #include <cstdint>
 #include <cstring>
+#include <optional>
 
 #include <verbatim/objects/composed/composed_verifier.hpp>
+#include <verbatim/objects/composed/composition.hpp>
 
 #include "objects_image.hpp"
 
 namespace verbatim::test {
+
+// As by send().
+template <class T>
+std::optional<objects::ComposedBytes> finished(const objects::Composition<T>& message) {
+    objects::ComposedTables tables;
+    return message.finish(tables);
+}
 
 template <class T>
 struct Arrived {

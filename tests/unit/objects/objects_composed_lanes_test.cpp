@@ -67,6 +67,7 @@ struct Model {
 namespace {
 
 using test::Arrived;
+using test::finished;
 using Message = objects::Composition<Model>;
 
 constexpr std::size_t kCount = 150;  // two blocks, and a part of one
@@ -152,7 +153,7 @@ void each_pointer(Message& message, Call call) {
 TEST(ComposedLanes, arrays_that_lead_into_each_other_arrive) {
     Message message(std::uint64_t{1} << 20);
     fill(message.root());
-    const auto bytes = message.finish();
+    const auto bytes = finished(message);
     ASSERT_TRUE(bytes.has_value());
     const Arrived<Model> moved(bytes->memory);
     EXPECT_EQ(moved.objects, bytes->objects);
@@ -167,10 +168,10 @@ TEST(ComposedLanes, arrays_that_lead_into_each_other_arrive) {
 TEST(ComposedLanes, each_pointer_may_be_null) {
     Message message(std::uint64_t{1} << 20);
     fill(message.root());
-    const objects::ComposedMemory memory = message.finish()->memory;
+    const objects::ComposedMemory memory = finished(message)->memory;
     each_pointer(message, [&](void* pointer, std::uint64_t) {
         write(pointer, 0);
-        EXPECT_TRUE(message.finish().has_value());
+        EXPECT_TRUE(finished(message).has_value());
         const Arrived<Model> arrived(memory);
         EXPECT_EQ(
             read(arrived.copy.bytes.get() + (static_cast<std::byte*>(pointer) - memory.bytes)), 0u);
@@ -183,7 +184,7 @@ TEST(ComposedLanes, one_wrong_pointer_is_found) {
     Message message(std::uint64_t{1} << 20);
     Model& model = message.root();
     fill(model);
-    const objects::ComposedMemory memory = message.finish()->memory;
+    const objects::ComposedMemory memory = finished(message)->memory;
     constexpr std::uint64_t kHalf = std::uint64_t{1} << 63;
     const auto start = reinterpret_cast<std::uint64_t>(memory.bytes);
     each_pointer(message, [&](void* pointer, std::uint64_t right) {
@@ -193,7 +194,7 @@ TEST(ComposedLanes, one_wrong_pointer_is_found) {
               reinterpret_cast<std::uint64_t>(model.labels.data()),
               reinterpret_cast<std::uint64_t>(model.order.data())}) {
             write(pointer, wrong);
-            EXPECT_FALSE(message.finish().has_value()) << std::hex << wrong;
+            EXPECT_FALSE(finished(message).has_value()) << std::hex << wrong;
             EXPECT_FALSE(arrives(memory)) << std::hex << wrong;
         }
     });
@@ -204,7 +205,7 @@ TEST(ComposedLanes, the_ends_of_an_array_are_known) {
     Message message(std::uint64_t{1} << 20);
     Model& model = message.root();
     fill(model);
-    const objects::ComposedMemory memory = message.finish()->memory;
+    const objects::ComposedMemory memory = finished(message)->memory;
     each_pointer(message, [&](void* pointer, std::uint64_t right) {
         const auto edges = reinterpret_cast<std::uint64_t>(model.edges.data());
         if (right - edges >= kCount * sizeof(Edge)) return;
@@ -215,7 +216,7 @@ TEST(ComposedLanes, the_ends_of_an_array_are_known) {
         for (const std::uint64_t wrong :
              {edges - sizeof(Edge), edges + sizeof(Edge) / 2, edges + kCount * sizeof(Edge)}) {
             write(pointer, wrong);
-            EXPECT_FALSE(message.finish().has_value());
+            EXPECT_FALSE(finished(message).has_value());
             EXPECT_FALSE(arrives(memory));
         }
     });
@@ -229,7 +230,7 @@ TEST(ComposedLanes, pointers_of_packed_classes_are_looked_at_where_they_lie) {
     model.numbers.resize(kWhole);
     model.packed.resize(kWhole);
     for (std::size_t i = 0; i < kWhole; ++i) model.packed[i].to = &model.numbers[kWhole - 1 - i];
-    const objects::ComposedMemory memory = message.finish()->memory;
+    const objects::ComposedMemory memory = finished(message)->memory;
     const Arrived<PackedModel> arrived(memory);
     for (std::size_t i = 0; i < kWhole; ++i)
         EXPECT_EQ(arrived.root->packed[i].to, &arrived.root->numbers[kWhole - 1 - i]);
@@ -247,7 +248,7 @@ TEST(ComposedLanes, pointers_of_packed_classes_are_looked_at_where_they_lie) {
 TEST(ComposedLanes, null_stays_null_where_an_element_lay_at_address_0) {
     objects::Composition<Chain> message(std::uint64_t{1} << 16);
     message.root().links.resize(kWhole);
-    const objects::ComposedMemory memory = message.finish()->memory;
+    const objects::ComposedMemory memory = finished(message)->memory;
     const std::uint64_t moved = 0 - reinterpret_cast<std::uint64_t>(message.root().links.data());
     const auto start = reinterpret_cast<std::uint64_t>(memory.bytes);
     for (std::size_t i = 0; i < sizeof(Chain) / sizeof start; ++i) {

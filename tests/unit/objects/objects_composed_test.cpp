@@ -531,7 +531,7 @@ TEST(Composed, bytes_that_are_wrong_are_refused_and_the_connection_goes_on) {
         auto message = compose<Chain>(*pair.sender);
         message->numbers.assign(100, 5);
         message->next = message.make<Chain>();
-        const auto bytes = message.finish();
+        const auto bytes = message.finish(objects::composed_tables(*pair.sender));
         ASSERT_TRUE(bytes.has_value());
         auto* const words = reinterpret_cast<std::uint64_t*>(bytes->memory.bytes);
         const auto root =

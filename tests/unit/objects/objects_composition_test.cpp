@@ -92,6 +92,12 @@ struct Desk {
     std::chrono::year_month_day due{};
     std::optional<std::reference_wrapper<const Tip>> tip;
 };
+// Several parts own something.
+struct Label {
+    std::pmr::string word, other;
+    std::pmr::vector<int> numbers;
+    Label* next = nullptr;
+};
 struct Mesh {
     std::pmr::vector<Edge> edges;
     std::pmr::vector<Corner> corners;
@@ -102,6 +108,7 @@ namespace {
 
 using objects::Composition;
 using test::Arrived;
+using test::finished;
 
 // Rings and spokes that lead to each other, in an order of their own.
 Ring* make_wheel(auto& message, std::size_t count) {
@@ -153,7 +160,7 @@ TEST(Composition, objects_that_lead_to_each_other_arrive) {
     for (const std::size_t count : {1u, 2u, 50u, 5000u}) {
         Composition<Ring> message(std::uint64_t{16} << 20);
         message.set_root(*make_wheel(message, count));
-        const auto bytes = message.finish();
+        const auto bytes = finished(message);
         ASSERT_TRUE(bytes.has_value());
         const Arrived<Ring> arrived(bytes->memory);
         EXPECT_EQ(count_reached(arrived, arrived.root), arrived.objects);
@@ -169,7 +176,7 @@ TEST(Composition, arrays_of_pointers_to_them_arrive) {
         message.root().spokes.push_back(at->spoke);
         at = std::exchange(at->next, nullptr);
     }
-    const auto bytes = message.finish();
+    const auto bytes = finished(message);
     ASSERT_TRUE(bytes.has_value());
     const Arrived<Wheel> arrived(bytes->memory);
     EXPECT_EQ(arrived.objects, bytes->objects);
@@ -184,7 +191,7 @@ TEST(Composition, arrays_of_pointers_to_them_arrive) {
 TEST(Composition, objects_that_nothing_leads_to_are_told_as_well) {
     Composition<Ring> message(std::uint64_t{1} << 20);
     message.make<Ring>()->next = message.make<Ring>();
-    const auto bytes = message.finish();
+    const auto bytes = finished(message);
     ASSERT_TRUE(bytes.has_value());
     EXPECT_EQ(bytes->objects, 3u);
     EXPECT_EQ(Arrived<Ring>(bytes->memory).objects, 1u);
@@ -195,12 +202,12 @@ TEST(Composition, what_such_objects_lead_to_may_lie_anywhere) {
     Composition<Ring> message(std::uint64_t{1} << 20);
     message.make<Ring>()->next = &outside;
     message.root().next = message.make<Ring>();
-    const auto bytes = message.finish();
+    const auto bytes = finished(message);
     ASSERT_TRUE(bytes.has_value());
     EXPECT_EQ(bytes->objects, 2u);
     EXPECT_EQ(Arrived<Ring>(bytes->memory).objects, 2u);
     message.root().next->next = &outside;
-    EXPECT_FALSE(message.finish().has_value());
+    EXPECT_FALSE(finished(message).has_value());
 }
 
 TEST(Composition, pointers_to_parts_and_bases_are_found) {
@@ -218,7 +225,7 @@ TEST(Composition, pointers_to_parts_and_bases_are_found) {
         shelf.owned->table[i] = std::to_string(i);
     }
     for (int i = 0; i < 2; ++i) {
-        const auto bytes = message.finish();
+        const auto bytes = finished(message);
         ASSERT_TRUE(bytes.has_value());
         const Arrived<Shelf> arrived(bytes->memory);
         const Shelf& got = *arrived.root;
@@ -249,7 +256,7 @@ TEST(Composition, pointers_into_arrays_are_found_in_any_order) {
     }
     mesh.some = std::span(mesh.corners).subspan(90);
     message.make<Mesh>();  // tells that the walk was not needed
-    const auto bytes = message.finish();
+    const auto bytes = finished(message);
     ASSERT_TRUE(bytes.has_value());
     const Arrived<Mesh> arrived(bytes->memory);
     const Mesh& got = *arrived.root;
@@ -261,11 +268,11 @@ TEST(Composition, pointers_into_arrays_are_found_in_any_order) {
     }
     EXPECT_EQ(got.some.data(), &got.corners[90]);
     mesh.some = std::span(mesh.corners.data() + 99, 2);  // one more than there are
-    EXPECT_FALSE(message.finish().has_value());
+    EXPECT_FALSE(finished(message).has_value());
     mesh.some = {};
     Edge outside;
     mesh.corners[3].edge = &outside;
-    EXPECT_FALSE(message.finish().has_value());
+    EXPECT_FALSE(finished(message).has_value());
 }
 
 // The array does not arrive as a whole, and its second number starts where no object of its own
@@ -275,9 +282,9 @@ TEST(Composition, arrays_of_objects_that_nothing_leads_to_do_not_count) {
     Numbers& other = *message.make<Numbers>();
     other.own = {1, 2, 3};
     message.root().one = &other.own[1];
-    EXPECT_FALSE(message.finish().has_value());
+    EXPECT_FALSE(finished(message).has_value());
     message.root().other = &other;
-    const auto bytes = message.finish();
+    const auto bytes = finished(message);
     ASSERT_TRUE(bytes.has_value());
     const Arrived<Numbers> arrived(bytes->memory);
     EXPECT_EQ(arrived.root->one, &arrived.root->other->own[1]);
@@ -296,7 +303,7 @@ TEST(Composition, containers_inside_of_others_arrive) {
     desk.drawers = 4;
     desk.due = 2026y / November / 29d;
     desk.tip = *message.make<Tip>(Tip{77});
-    const auto bytes = message.finish();
+    const auto bytes = finished(message);
     ASSERT_TRUE(bytes.has_value());
     const Arrived<Desk> arrived(bytes->memory);
     Desk& got = *arrived.root;
@@ -316,7 +323,7 @@ TEST(Composition, containers_inside_of_others_arrive) {
 TEST(Composition, a_priority_queue_out_of_order_is_refused) {
     Composition<Desk> message(std::uint64_t{1} << 20);
     for (const int day : {3, 9, 1}) message.root().urgent.push(day);
-    const objects::ComposedMemory memory = message.finish()->memory;
+    const objects::ComposedMemory memory = finished(message)->memory;
     const test::Image changed = test::Image::empty(memory.used);
     std::memcpy(changed.bytes.get(), memory.bytes, memory.used);
     const auto at = reinterpret_cast<const std::byte*>(&message.root().urgent.top()) - memory.bytes;
@@ -328,25 +335,89 @@ TEST(Composition, a_priority_queue_out_of_order_is_refused) {
               Errc::corrupt_message);
 }
 
+// By the resource, not by make(): so the sender has to follow all references from the root.
+TEST(Composition, texts_of_each_length_arrive_with_objects_of_the_resource) {
+    Composition<Label> message(std::uint64_t{1} << 20);
+    std::pmr::polymorphic_allocator<> memory(message.resource());
+    Label* last = &message.root();
+    for (std::size_t i = 0; i < 400; ++i) {
+        last = last->next = memory.new_object<Label>();
+        last->~Label();
+        ::new (last) Label{.word = std::pmr::string(i, 'w', memory),
+                           .other = std::pmr::string(i / 2, 'o', memory),
+                           .numbers = std::pmr::vector<int>(i % 50, 7, memory)};
+    }
+    const auto bytes = finished(message);
+    ASSERT_TRUE(bytes.has_value());
+    const Arrived<Label> arrived(bytes->memory);
+    EXPECT_EQ(arrived.objects, bytes->objects);
+    const Label* at = arrived.root;
+    for (std::size_t i = 0; i < 400; ++i) {
+        at = at->next;
+        ASSERT_TRUE(arrived.holds(at));
+        ASSERT_EQ(at->word, std::pmr::string(i, 'w'));
+        ASSERT_EQ(at->other, std::pmr::string(i / 2, 'o'));
+        ASSERT_EQ(at->numbers.size(), i % 50);
+    }
+}
+TEST(Composition, texts_of_other_memory_are_outside) {
+    Composition<Label> message(std::uint64_t{1} << 20);
+    const std::string_view word = "a text that is too long for its object";
+    std::pmr::string* const text = &message.root().word;
+    ASSERT_TRUE(finished(message).has_value());
+    text->~basic_string();
+    ::new (text) std::pmr::string(word, std::pmr::new_delete_resource());
+    EXPECT_FALSE(finished(message).has_value());
+    text->~basic_string();
+    ::new (text) std::pmr::string(word, message.resource());
+    EXPECT_TRUE(finished(message).has_value());
+}
+// A peer lets the second text start in each granule of the first one.
+TEST(Composition, texts_that_overlap_are_refused_at_each_length) {
+    for (std::size_t length = 16; length < 300; ++length) {
+        Composition<Label> message(std::uint64_t{1} << 20);
+        Label& root = message.root();
+        root.word.assign(length, 'w');
+        root.other.assign(length, 'o');
+        const objects::ComposedMemory memory = finished(message)->memory;
+        const auto field = reinterpret_cast<const std::byte*>(&root.other) - memory.bytes +
+                           static_cast<std::ptrdiff_t>(sizeof(void*));
+        for (std::size_t within = 0; within <= length; within += 8) {
+            const test::Image changed = test::Image::empty(memory.used);
+            std::memcpy(changed.bytes.get(), memory.bytes, memory.used);
+            const char* const start = root.word.data() + within;
+            std::memcpy(changed.bytes.get() + field, &start, sizeof start);
+            try {
+                const Arrived<Label> arrived({changed.bytes.get(), memory.used, memory.address});
+                FAIL() << "length " << length << ", from " << within;
+            } catch (const Error& error) {
+                EXPECT_NE(std::string_view(error.what()).find("in the same place"),
+                          std::string_view::npos)
+                    << error.what();
+            }
+        }
+    }
+}
+
 TEST(Composition, containers_of_other_memory_are_outside) {
     Composition<Shelf> message(std::uint64_t{1} << 20);
     Shelf& shelf = message.root();
-    ASSERT_TRUE(message.finish().has_value());
+    ASSERT_TRUE(finished(message).has_value());
     std::pmr::map<int, int> other(std::pmr::new_delete_resource());
     other[1] = 2;
     ::new (&shelf.prices) std::pmr::map<int, int>(other, other.get_allocator());
-    EXPECT_FALSE(message.finish().has_value());
+    EXPECT_FALSE(finished(message).has_value());
     shelf.prices.clear();
-    EXPECT_TRUE(message.finish().has_value());
+    EXPECT_TRUE(finished(message).has_value());
 }
 
 TEST(Composition, what_does_not_fit_is_outside) {
     Composition<Ring> message(4096);
     Ring* at = &message.root();
     for (int i = 0; i < 1000; ++i) at = at->next = message.make<Ring>();
-    EXPECT_FALSE(message.finish().has_value());
+    EXPECT_FALSE(finished(message).has_value());
     message.root().next = nullptr;
-    EXPECT_TRUE(message.finish().has_value());
+    EXPECT_TRUE(finished(message).has_value());
 }
 
 // Each word of a message becomes each address of it, and some more: an error, or a graph all of
@@ -354,7 +425,7 @@ TEST(Composition, what_does_not_fit_is_outside) {
 TEST(Composition, any_word_may_be_any_address) {
     Composition<Ring> message(4096, SetAside::kFirst + (1 << 30));
     message.set_root(*make_wheel(message, 3));
-    const objects::ComposedMemory memory = message.finish()->memory;
+    const objects::ComposedMemory memory = finished(message)->memory;
     std::size_t refused = 0, taken = 0;
     for (std::uint64_t word = 1; word < memory.used / 8; ++word) {
         for (std::uint64_t to = 0; to <= memory.used + 64; to += 4) {

@@ -60,15 +60,13 @@ template <class A, class E>
 inline constexpr bool kHasKnownAllocator =
     kIsPolymorphic<A, E> || std::is_same_v<A, std::allocator<E>>;
 
+// Asked for once: the call is one into a library, and this is stored into each string.
+inline const std::pmr::memory_resource* const kNoResource = std::pmr::null_memory_resource();
 // A received container must never allocate or free: its resource refuses. Returns what follows it.
 template <bool Polymorphic>
 std::byte* forbid_allocation(void* container) noexcept {
     auto* bytes = static_cast<std::byte*>(container);
-    if constexpr (Polymorphic) {
-        // Once: the call is one into a library, and made for each string.
-        static const std::pmr::memory_resource* const none = std::pmr::null_memory_resource();
-        std::memcpy(bytes, &none, sizeof none);
-    }
+    if constexpr (Polymorphic) std::memcpy(bytes, &kNoResource, sizeof kNoResource);
     return bytes + kAllocatorBytes<Polymorphic>;
 }
 

@@ -27,6 +27,13 @@ class ComposedBits {
         word |= mask;
         return true;
     }
+    // Of any value.
+    void fetch(std::uint64_t offset) const noexcept {
+        __builtin_prefetch(
+            reinterpret_cast<const void*>(reinterpret_cast<std::uint64_t>(taken_.begin()) +
+                                          offset / ComposedCells::kGranule / 8),
+            1);
+    }
 
   private:
     bool claim_words(std::uint64_t first, std::uint64_t end) noexcept;

@@ -52,7 +52,29 @@ struct ComposedCells {
         return ComposedMet::fresh;
     }
 
+    // So many cells of one owner, which may be none: most texts and arrays have no more. Takes them
+    // if they are free.
+    static constexpr std::uint64_t kFew = 16;
+    [[gnu::always_inline]] static bool take_few(ComposedCell* cell, std::uint64_t count) noexcept {
+        if (count >= 8) return take_ends<Eight>(cell, count);
+        if (count >= 4) return take_ends<std::uint64_t>(cell, count);
+        if (count >= 2) return take_ends<std::uint32_t>(cell, count);
+        return count == 0 || take_ends<ComposedCell>(cell, count);
+    }
+
   private:
+    __extension__ typedef unsigned __int128 Eight;
+
+    // Between one and two words of cells: two words may overlap.
+    template <class Word>
+    [[gnu::always_inline]] static bool take_ends(ComposedCell* cell, std::uint64_t count) noexcept {
+        ComposedCell* const last = cell + count - sizeof(Word) / sizeof *cell;
+        if ((load<Word>(cell) | load<Word>(last)) != 0) return false;
+        constexpr Word kAll = static_cast<Word>(static_cast<Word>(~Word{0}) / 0xffff * kTaken);
+        std::memcpy(cell, &kAll, sizeof kAll);
+        std::memcpy(last, &kAll, sizeof kAll);
+        return true;
+    }
     // Words do not reach beyond the object's cells: a load that covers a part of the last store
     // would wait for it.
     template <std::uint64_t N>

@@ -4,8 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory_resource>
+#include <span>
 
 #include <verbatim/objects/composed/composed_walk.hpp>
+#include <verbatim/objects/types/text.hpp>
 
 namespace verbatim::objects {
 
@@ -33,7 +36,9 @@ class ComposedCheck final : public ComposedChecking,
     using Frame = ComposedCheckFrame;
     using Walk = ComposedChecking;
 
-    explicit ComposedCheck(ComposedTables& tables) : Base(tables) {}
+    // `resource`: of the message, if all of its memory lies in it; or null.
+    ComposedCheck(ComposedTables& tables, const std::pmr::memory_resource* resource)
+        : Base(tables), resource_(resource) {}
     // True: the message holds all of the graph.
     bool run(const ComposedMemory& memory, const Root& root) {
         Base::begin(memory);
@@ -42,6 +47,7 @@ class ComposedCheck final : public ComposedChecking,
             while (is_good_ && !stack_.empty()) {
                 const ComposedCheckFrame& frame = stack_.back();  // as in Packing::run_frames()
                 stack_.pop_back();
+                if (stack_.size() > 1) __builtin_prefetch((stack_.end() - 2)->source);
                 frame.step(*this, frame);
             }
             if (!is_good_ || !Base::drain()) break;
@@ -96,6 +102,19 @@ class ComposedCheck final : public ComposedChecking,
         Base::template note<E>(at, count);
         push<E>(at, count);
     }
+    // Texts with the message's resource lie in it, each in a place of its own, and no pointer leads
+    // into them.
+    template <class E>
+    [[gnu::always_inline]] bool knows_array(const auto& container) {
+        if constexpr (!kIsCharacter<E> || Types::template is_inner<E>()) return false;
+        if (resource_ == nullptr || container.get_allocator().resource() != resource_) return false;
+        ++Base::objects_;
+        return true;
+    }
+    template <class E>
+    [[gnu::always_inline]] void fetch_owned(const void* first, std::uint64_t index) const noexcept {
+        if constexpr (!kIsCharacter<E>) Base::template fetch_owned<E>(first, index);
+    }
     void amend(Slot, std::span<const std::byte>) {}
     void put_off(const ComposedCheckFrame& frame) { stack_.push_back(frame); }
     static constexpr std::uint64_t image_bytes() noexcept { return 0; }
@@ -119,6 +138,7 @@ class ComposedCheck final : public ComposedChecking,
     }
     template <class E>
     static void step_one(ComposedChecking& walk, const ComposedCheckFrame& frame) {
+        fetch_object<E>(frame.source);
         TraitOf<E>::pack(static_cast<ComposedCheck&>(walk),
                          *reinterpret_cast<const E*>(frame.source), Slot{});
     }
@@ -129,6 +149,8 @@ class ComposedCheck final : public ComposedChecking,
         const std::uint64_t count = frame.count;
         check.look_at(check, reinterpret_cast<const E*>(frame.source), count);
     }
+
+    const std::pmr::memory_resource* const resource_;
 };
 
 }  // namespace verbatim::objects

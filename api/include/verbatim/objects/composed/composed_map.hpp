@@ -71,11 +71,16 @@ class ComposedMap {
         if (offset % kGranule != 0) return false;
         ComposedCell* const first = cells_.begin() + offset / kGranule;
         const std::uint64_t count = (bytes + kGranule - 1) / kGranule;
-        if (count > kFewCells) return claim_many(first, count);
-        for (std::uint64_t i = 0; i < count; ++i)
-            if (first[i] != 0) return false;
-        for (std::uint64_t i = 0; i < count; ++i) first[i] = ComposedCells::kTaken;
-        return true;
+        return count <= kFewCells ? ComposedCells::take_few(first, count)
+                                  : claim_many(first, count);
+    }
+
+    // Of any value.
+    void fetch(std::uint64_t offset) const noexcept {
+        __builtin_prefetch(
+            reinterpret_cast<const void*>(reinterpret_cast<std::uint64_t>(cells_.begin()) +
+                                          offset / kGranule * sizeof(ComposedCell)),
+            1);
     }
 
     // One small object of a type that several references may lead to. It starts on a granule.
@@ -106,7 +111,7 @@ class ComposedMap {
   private:
     // Objects up to this length are found by their marks.
     static constexpr std::uint64_t kMarkedBytes = 4096;
-    static constexpr std::uint64_t kFewCells = 8;
+    static constexpr std::uint64_t kFewCells = ComposedCells::kFew;
 
     static bool claim_many(ComposedCell* first, std::uint64_t count) noexcept;
     Object find(std::uint64_t offset) const noexcept;

@@ -59,6 +59,7 @@ class ComposedVerifier final : public ComposedVerifying,
             while (!stack_.empty()) {
                 const ComposedVerifyFrame& frame = stack_.back();  // as in Packing::run_frames()
                 stack_.pop_back();
+                if (stack_.size() > 1) __builtin_prefetch((stack_.end() - 2)->at);
                 frame.step(*this, frame);
             }
         } while (Base::drain());
@@ -203,6 +204,7 @@ class ComposedVerifier final : public ComposedVerifying,
     }
     template <class E>
     static void step_one(ComposedVerifying& walk, const ComposedVerifyFrame& frame) {
+        fetch_object<E>(frame.at);
         static_cast<ComposedVerifier&>(walk).template mend_one<E>(frame.at);
     }
     template <class E>

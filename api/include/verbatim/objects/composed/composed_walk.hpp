@@ -34,6 +34,13 @@ class ComposedWalk {
         __builtin_prefetch(reinterpret_cast<const void*>(
             reinterpret_cast<std::uint64_t>(memory_.bytes) + distance));
     }
+    // An element that a container owns there, and the map's cells of the first one.
+    template <class E>
+    [[gnu::always_inline]] void fetch_owned(const void* first, std::uint64_t index) const noexcept {
+        const std::uint64_t start = reinterpret_cast<std::uint64_t>(first);
+        map_.fetch(start - memory_.address);
+        fetch(reinterpret_cast<const void*>(start + index * sizeof(E)));
+    }
 
   protected:
     // Where several references may lead to the same object, and what is known of the others.

@@ -47,15 +47,14 @@ class Composition {
     }
 
     // The bytes to be sent, and how many objects; none if some of the graph lies outside.
-    std::optional<ComposedBytes> finish() const {
+    std::optional<ComposedBytes> finish(ComposedTables& tables) const {
         const ComposedMemory memory = arena_->finish(root_);
         if constexpr (kCanBeScanned<T>) {
             ComposedScan<T> scan(memory, makes_, resource());
             if (arena_->is_whole() && scan.run(*root_))
                 return ComposedBytes{memory, scan.objects()};
         }
-        ComposedTables tables;
-        ComposedCheck<T> check(tables);
+        ComposedCheck<T> check(tables, arena_->is_whole() ? resource() : nullptr);
         if (!check.run(memory, *root_)) return std::nullopt;
         return ComposedBytes{memory, check.objects()};
     }

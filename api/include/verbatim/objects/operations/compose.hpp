@@ -61,7 +61,9 @@ class ComposedMessage {
     // ---- for the operations ----
     const objects::ComposePlace& place() const noexcept { return place_; }
     // The bytes to be sent, and how many objects; none if some of the graph lies outside.
-    std::optional<objects::ComposedBytes> finish() const { return composition_.finish(); }
+    std::optional<objects::ComposedBytes> finish(objects::ComposedTables& tables) const {
+        return composition_.finish(tables);
+    }
 
   private:
     objects::ComposePlace place_;
@@ -81,7 +83,7 @@ class ComposedSendOperation : public objects::EitherSendOperation<objects::Compo
   public:
     ComposedSendOperation(Connection& connection, const ComposedMessage<T>& message,
                           SendOptions options = {}) {
-        if (const auto bytes = message.finish())
+        if (const auto bytes = message.finish(objects::composed_tables(connection)))
             this->direct_.emplace(connection, message.place(), *bytes, objects::root_type<T>(),
                                   options.channel);
         else

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <verbatim/objects/composed/composed_map.hpp>
+#include <verbatim/objects/composed/composed_tables.hpp>
 #include <verbatim/objects/operations/send_report.hpp>
 #include <verbatim/objects/operations/transfer.hpp>
 
@@ -39,6 +40,10 @@ class ComposePlace {
     std::shared_ptr<TakenSlots> slots_;
     std::uint64_t address_ = 0;
 };
+
+// The memory of walks over composed messages, which the connection keeps for both directions. Each
+// walk ends before it returns to the program. Threads: the connection's lane.
+ComposedTables& composed_tables(Connection& connection);
 
 // Stands in the place of a walk.
 class ComposedImage final : public Packing {

@@ -77,6 +77,7 @@ struct ProductTrait {
     }
     template <class S>
     [[gnu::always_inline]] static void pack(S& sender, const T& object, Slot slot) {
+        if constexpr (requires { &S::template fetch_owned<T>; }) fetch_owned(sender, object);
         each_of_walk([&]<std::size_t I>() __attribute__((always_inline)) {
             if constexpr (kHasReferences<Part<I>>) {
                 const auto& part = Listed::template get<I>(object);
@@ -92,6 +93,7 @@ struct ProductTrait {
     }
     template <class R>
     [[gnu::always_inline]] static void mend(R& receiver, T& object) {
+        if constexpr (ByAddress<R>) fetch_owned(receiver, object);
         each_of_walk([&]<std::size_t I>() __attribute__((always_inline)) {
             if constexpr (!verbatim::objects::kPlain<Part<I>>) {
                 auto& part = const_cast<Part<I>&>(Listed::template get<I>(object));
@@ -162,6 +164,20 @@ struct ProductTrait {
     }
 
   private:
+    template <class P>
+    using Owns = std::bool_constant < requires {
+        TraitOf<P>::kCanFetch;
+    }
+    > ;
+    // What several parts own lies anywhere: fetched at once, else each would be waited for.
+    template <class R>
+    [[gnu::always_inline]] static void fetch_owned(const R& receiver, const T& object) {
+        if constexpr (boost::mp11::mp_count_if<Parts, Owns>::value > 1)
+            each([&]<std::size_t I>() __attribute__((always_inline)) {
+                if constexpr (Owns<Part<I>>::value)
+                    TraitOf<Part<I>>::fetch(receiver, Listed::template get<I>(object));
+            });
+    }
     template <std::size_t I>
     static constexpr bool is_base() noexcept {
         if constexpr (requires { Listed::is_base(I); }) return Listed::is_base(I);

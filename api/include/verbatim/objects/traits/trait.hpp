@@ -138,6 +138,13 @@ template <bool Polymorphic, class E, class S>
     else
         return false;
 }
+// The lines of a large object, of which a walk waits for each.
+template <class E>
+[[gnu::always_inline]] inline void fetch_object(const std::byte* object) noexcept {
+    constexpr std::size_t kLine = 64, kMost = 1024;
+    if constexpr (sizeof(E) > 2 * kLine && sizeof(E) <= kMost)
+        for (std::size_t at = 0; at < sizeof(E); at += kLine) __builtin_prefetch(object + at);
+}
 // Objects side by side, which the receiver has.
 template <class E, class R>
 [[gnu::always_inline]] inline void mend_objects(R& receiver, E* first, std::uint64_t count) {

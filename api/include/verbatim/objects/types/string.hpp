@@ -64,6 +64,14 @@ struct Trait<std::basic_string<C, std::char_traits<C>, A>> {
         if (terminator != C{}) receiver.corrupt("a string lacks its terminator");
         std::memcpy(image + offsetof(Image, data), &data, sizeof data);
     }
+    static constexpr bool kCanFetch = true;
+    template <class R>
+    [[gnu::always_inline]] static void fetch(const R& receiver, const String& string) noexcept {
+        const auto* image = reinterpret_cast<const std::byte*>(&string) + kImageAt;
+        std::size_t size = 0;
+        std::memcpy(&size, image + offsetof(Image, size), sizeof size);
+        receiver.template fetch_owned<C>(data_of(image), size);
+    }
 
   private:
     static const std::byte* data_of(const std::byte* image) noexcept {

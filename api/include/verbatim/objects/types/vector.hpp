@@ -33,6 +33,15 @@ requires(!std::is_same_v<E, bool>) struct Trait<std::vector<E, A>>
         mend_ends(receiver, ends);
         std::memcpy(image, &ends, sizeof ends);
     }
+    static constexpr bool kCanFetch = true;
+    template <class R>
+    [[gnu::always_inline]] static void fetch(const R& receiver, const Vector& vector) noexcept {
+        VectorImage ends;
+        std::memcpy(&ends,
+                    reinterpret_cast<const std::byte*>(&vector) + kAllocatorBytes<kPolymorphic>,
+                    sizeof ends);
+        receiver.template fetch_owned<E>(ends.begin, 0);
+    }
 
   private:
     template <class R>
