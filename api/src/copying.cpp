@@ -1,5 +1,5 @@
 // Packing into memory of this process: segments are built where they stay.
-#include <verbatim/objects/graph/copying.hpp>
+#include <verbatim/objects/operations/copying.hpp>
 
 #include <cstring>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <verbatim/objects/graph/copying.hpp>
+#include <verbatim/objects/operations/copying.hpp>
 
 namespace verbatim::objects::file {
 

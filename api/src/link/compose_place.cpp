@@ -51,7 +51,7 @@ TakenSlots ComposePlace::take(const ObjectLink& link) const noexcept {
 }
 
 ComposedTables& composed_tables(Connection& connection) {
-    return object_link(connection)->tables().composed();
+    return object_link(connection)->tables().composed_sent();
 }
 
 ComposedImage::ComposedImage(PackTables& tables, const ComposedBytes& bytes)

@@ -127,7 +127,7 @@ MendTables& Inbound::tables() {
     return *tables_;
 }
 
-ComposedTables& Inbound::composed_tables() { return link_->tables().composed(); }
+ComposedTables& Inbound::composed_tables() { return link_->tables().composed_received(); }
 
 Mending& Inbound::walk(MakeWalk make) {
     if (!arrival_->streamed.walk)

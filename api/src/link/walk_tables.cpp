@@ -55,9 +55,9 @@ std::unique_ptr<MendTables> WalkTables::lend_mend() {
     return made;
 }
 
-ComposedTables& WalkTables::composed() {
-    if (!composed_) composed_ = std::make_unique<ComposedTables>();
-    return *composed_;
+ComposedTables& WalkTables::made(std::unique_ptr<ComposedTables>& tables) {
+    if (!tables) tables = std::make_unique<ComposedTables>();
+    return *tables;
 }
 
 }  // namespace verbatim::objects

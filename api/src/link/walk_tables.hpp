@@ -27,8 +27,10 @@ class WalkTables {
     void give_back(std::unique_ptr<PackTables> tables) noexcept;
     std::unique_ptr<MendTables> lend_mend();
     void give_back(std::unique_ptr<MendTables> tables) noexcept { mend_ = std::move(tables); }
-    // Of walks over composed messages that came, which do not stop on their way.
-    ComposedTables& composed();
+    // Of walks over composed messages, which do not stop on their way: of those that came, whose
+    // keys are compared by the program's functions, and of those that these may send meanwhile.
+    ComposedTables& composed_received() { return made(composed_received_); }
+    ComposedTables& composed_sent() { return made(composed_sent_); }
     // Writes of a sender that has given up may still read the buffers of the tables that come back
     // next: these are not used again before set_retired().
     void note_unretired() noexcept { unretired_ = true; }
@@ -38,12 +40,14 @@ class WalkTables {
   private:
     static constexpr std::size_t kMostKept = 2;
 
+    static ComposedTables& made(std::unique_ptr<ComposedTables>& tables);
+
     std::shared_ptr<Arena> arena_;
     std::shared_ptr<SentClasses> sent_;
     std::shared_ptr<ToldClasses> told_;
     std::vector<std::unique_ptr<PackTables>> pack_;  // that are not lent
     std::unique_ptr<MendTables> mend_;
-    std::unique_ptr<ComposedTables> composed_;
+    std::unique_ptr<ComposedTables> composed_received_, composed_sent_;
     std::shared_ptr<SentBuffers> buffers_;
     bool unretired_ = false;
 };

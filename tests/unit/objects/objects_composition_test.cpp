@@ -98,6 +98,23 @@ struct Label {
     std::pmr::vector<int> numbers;
     Label* next = nullptr;
 };
+// What else may lead into a text.
+struct AsBytes {
+    std::pmr::string text;
+    std::span<const std::byte> bytes;
+};
+struct AsUtf8 {
+    std::pmr::string text;
+    std::u8string_view view;
+};
+struct AsNumbers {
+    std::pmr::string text;
+    const unsigned char* first = nullptr;
+};
+struct Pool {
+    std::pmr::vector<char> memory;
+    Corner* corner = nullptr;
+};
 struct Mesh {
     std::pmr::vector<Edge> edges;
     std::pmr::vector<Corner> corners;
@@ -371,6 +388,33 @@ TEST(Composition, texts_of_other_memory_are_outside) {
     text->~basic_string();
     ::new (text) std::pmr::string(word, message.resource());
     EXPECT_TRUE(finished(message).has_value());
+}
+// The receiver would refuse two objects in the same place.
+template <class T>
+void expect_ordinary_way(auto&& lead) {
+    Composition<T> message(std::uint64_t{1} << 20);
+    ASSERT_TRUE(finished(message).has_value());
+    lead(message.root());
+    EXPECT_FALSE(finished(message).has_value()) << typeid(T).name();
+}
+TEST(Composition, with_references_into_texts_goes_the_ordinary_way) {
+    const char* const text = "a text that is too long for its object";
+    expect_ordinary_way<AsBytes>([&](AsBytes& root) {
+        root.text = text;
+        root.bytes = std::as_bytes(std::span<const char>(root.text));
+    });
+    expect_ordinary_way<AsUtf8>([&](AsUtf8& root) {
+        root.text = text;
+        root.view = {reinterpret_cast<const char8_t*>(root.text.data()), root.text.size()};
+    });
+    expect_ordinary_way<AsNumbers>([&](AsNumbers& root) {
+        root.text = text;
+        root.first = reinterpret_cast<const unsigned char*>(root.text.data());
+    });
+    expect_ordinary_way<Pool>([&](Pool& root) {
+        root.memory.resize(1024);
+        root.corner = ::new (root.memory.data()) Corner;
+    });
 }
 // A peer lets the second text start in each granule of the first one.
 TEST(Composition, texts_that_overlap_are_refused_at_each_length) {

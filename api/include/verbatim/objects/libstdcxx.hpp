@@ -60,13 +60,19 @@ template <class A, class E>
 inline constexpr bool kHasKnownAllocator =
     kIsPolymorphic<A, E> || std::is_same_v<A, std::allocator<E>>;
 
-// Asked for once: the call is one into a library, and this is stored into each string.
+// Kept, because the call is one into a library, for each string. It is null before this is
+// initialised: then the initialisation of another source is receiving a graph.
 inline const std::pmr::memory_resource* const kNoResource = std::pmr::null_memory_resource();
 // A received container must never allocate or free: its resource refuses. Returns what follows it.
 template <bool Polymorphic>
 std::byte* forbid_allocation(void* container) noexcept {
     auto* bytes = static_cast<std::byte*>(container);
-    if constexpr (Polymorphic) std::memcpy(bytes, &kNoResource, sizeof kNoResource);
+    if constexpr (Polymorphic) {
+        const auto* resource = kNoResource;
+        if (resource == nullptr) [[unlikely]]
+            resource = std::pmr::null_memory_resource();
+        std::memcpy(bytes, &resource, sizeof resource);
+    }
     return bytes + kAllocatorBytes<Polymorphic>;
 }
 

@@ -178,7 +178,8 @@ class Sender {
     void send_whole() {
         const objects::Composition<Slip> composition(4096);
         composition.root().self = &composition.root();
-        const auto bytes = composition.finish();
+        objects::ComposedTables tables;
+        const auto bytes = composition.finish(tables);
         ASSERT_TRUE(bytes.has_value());
         wire::Eager head = HandMadeSender::eager_of<T>(++id_);
         head.image_bytes = static_cast<std::uint32_t>(bytes->memory.used);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory_resource>
 #include <span>
+#include <type_traits>
 
 #include <verbatim/objects/composed/composed_walk.hpp>
 #include <verbatim/objects/types/text.hpp>
@@ -102,11 +103,12 @@ class ComposedCheck final : public ComposedChecking,
         Base::template note<E>(at, count);
         push<E>(at, count);
     }
-    // Texts with the message's resource lie in it, each in a place of its own, and no pointer leads
-    // into them.
+    // Texts with the message's resource lie in it, each in a place of its own. They need no cells
+    // unless a reference of the graph may lead into one.
     template <class E>
     [[gnu::always_inline]] bool knows_array(const auto& container) {
-        if constexpr (!kIsCharacter<E> || Types::template is_inner<E>()) return false;
+        constexpr bool kIsText = kIsCharacter<E> && requires { container.c_str(); };
+        if constexpr (!kIsText || kMayBeLedInto<E>) return false;
         if (resource_ == nullptr || container.get_allocator().resource() != resource_) return false;
         ++Base::objects_;
         return true;
@@ -149,6 +151,16 @@ class ComposedCheck final : public ComposedChecking,
         const std::uint64_t count = frame.count;
         check.look_at(check, reinterpret_cast<const E*>(frame.source), count);
     }
+
+    // By what has no larger alignment: the same characters, others, bytes.
+    template <class E>
+    struct FitsInto {
+        template <class U>
+        using Of = std::bool_constant<alignof(U) <= alignof(E)>;
+    };
+    template <class E>
+    static constexpr bool kMayBeLedInto =
+        boost::mp11::mp_any_of<typename Types::Shared, FitsInto<E>::template Of>::value;
 
     const std::pmr::memory_resource* const resource_;
 };

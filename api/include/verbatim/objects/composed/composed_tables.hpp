@@ -1,5 +1,5 @@
-// Composed tables are the memory of walks over composed messages. A connection keeps those of its
-// receiver: touching fresh memory costs more than filling it. Threads: one walk at a time.
+// Composed tables are the memory of walks over composed messages. A connection keeps those of each
+// direction: touching fresh memory costs more than filling it. Threads: one walk at a time.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
-// A claim word is what the claims know of one granule of the sender's memory: that it is free, or
-// which granule of the image holds its copy. The first word of a single object also says the type,
-// if that is one of the first of the closure: so a look at one word tells that a pointer leads to
-// the start of a whole object of its type. Threads: constants and functions without state.
+// A claim word says of one granule of the sender's memory that it is free, or which granule of the
+// image holds its copy. The first word of a single object also says the type, if that is one of the
+// first of the closure. So a look at one word tells that a pointer leads to the start of a whole
+// object of its type. Threads: constants and functions without state.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct ClaimWords {
     }
     // What such a word says of the place of `address`, if its object reaches so far.
     static constexpr std::uint64_t offset_of(Word word, std::uint64_t address) noexcept {
-        const Word granule = word > kLastPlain ? word & kGranule : word;
+        const Word granule = word < kFirstTag ? word : word & kGranule;
         return (std::uint64_t{granule} - 1) * kImageGranule + address % kImageGranule;
     }
     // Of a granule whose copy is at `offset`. Those behind it have the numbers that follow.
@@ -44,13 +44,12 @@ struct ClaimWords {
     }
 
   private:
-    // A plain word is at most this, as an image is at most 2^31 granules long.
-    static constexpr Word kLastPlain = 0x80000000;
     static constexpr Word kGranule = 0x0fffffff;
+    // Plain words are less: an image is at most 2^31 granules long, and a walk notices that soon.
     static constexpr Word kFirstTag = 0x90000000;
     static constexpr Word kMostTagged = kShared & kGranule;
     static constexpr std::uint64_t kTags = 7;
-    static_assert(kMaxImageBytes / kImageGranule <= kLastPlain);
+    static_assert(kMaxImageBytes / kImageGranule < kFirstTag);
 };
 
 }  // namespace verbatim::objects

@@ -175,13 +175,6 @@ class Packer : public Packing {
                                                     ? std::max(alignof(E),
                                                                std::size_t{kImageGranule})
                                                     : alignof(E);
-    template <class E>
-    static constexpr Claims::Word kTag = [] {
-        if constexpr (Types::kIsOpen)
-            return Claims::Word{0};  // their numbers are given at run time
-        else
-            return ClaimWords::tag_of(Types::template number_of<E>());
-    }();
 
     void take_in_root() {
         ++references_;
@@ -226,7 +219,7 @@ class Packer : public Packing {
         if (options_.acyclic) return;
         tables_.targets.placement.place(offset, count, number<E>());
         tables_.targets.claims.claim(reinterpret_cast<std::uint64_t>(first), count * sizeof(E),
-                                     offset, count == 1 ? kTag<E> : 0);
+                                     offset, count == 1 ? kClaimTag<Types, E> : 0);
     }
 
     // A reference to one object, which never lies inside others.
@@ -259,7 +252,8 @@ class Packer : public Packing {
                         offset = take_in_claimed(target, words + granule);
                         return Quick::fresh;
                     }
-                } else if (tables_.targets.starts<kTag<E>>(known, number<E>(), offset)) {
+                } else if (tables_.targets.starts<kClaimTag<Types, E>>(known, number<E>(),
+                                                                       offset)) {
                     return Quick::seen;
                 }
             }
@@ -272,7 +266,7 @@ class Packer : public Packing {
         std::byte* const copy = tables_.staging.place(sizeof(E), kAlignment<E>, offset);
         std::memcpy(copy, static_cast<const void*>(target), sizeof(E));
         const Claims::Word first = ClaimWords::plain(offset);
-        words[0] = ClaimWords::tagged(first, kTag<E>);
+        words[0] = ClaimWords::tagged(first, kClaimTag<Types, E>);
         for (std::uint64_t i = 1; i < kGranules<E>; ++i)
             words[i] = first + static_cast<Claims::Word>(i);
         tables_.targets.placement.place_one<E>(offset, number<E>());

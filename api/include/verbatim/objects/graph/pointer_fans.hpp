@@ -87,7 +87,7 @@ struct PointerFans {
                 return fetch_ahead(packer, *target);
             }
         } else if (std::uint64_t offset = 0;
-                   packer.tables_.targets.template starts<Packer::template kTag<T>>(
+                   packer.tables_.targets.template starts<kClaimTag<Types, T>>(
                        known, Packer::template number<T>(), offset)) {
             return packer.refer(word, packer.references_ - 1, offset);
         }

@@ -58,7 +58,9 @@ struct PointerRuns {
                 };
                 each([&](auto* target) { fetch(packer, target); });
                 each([&]<class T>(const T* target) {
-                    if constexpr (Packer::template kTag<T> == 0) fetch_known(packer, target);
+                    using Types = typename Packer::Types;
+                    if constexpr (kClaimTag<Types, T> == 0 || Types::template is_inner<T>())
+                        fetch_known(packer, target);
                 });
             }
     }
@@ -110,7 +112,7 @@ struct PointerRuns {
         fill(rest, granules - here, word + static_cast<Claims::Word>(here));
         for (std::uint64_t i = 0; i < granules; i += kGranules<E>) {
             Claims::Word& start = i < here ? at[i] : rest[i - here];
-            start = ClaimWords::tagged(start, Packer::template kTag<E>);
+            start = ClaimWords::tagged(start, kClaimTag<typename Packer::Types, E>);
         }
         return true;
     }

@@ -34,6 +34,15 @@ inline constexpr auto address_of = [](const void* object) noexcept {
     return reinterpret_cast<std::uint64_t>(object);
 };
 
+// Of the words of E's objects. Types of open graphs get their numbers at run time.
+template <class Types, class E>
+inline constexpr Claims::Word kClaimTag = [] {
+    if constexpr (Types::kIsOpen)
+        return Claims::Word{0};
+    else
+        return ClaimWords::tag_of(Types::template number_of<E>());
+}();
+
 class Targets {
   public:
     explicit Targets(const Arena& arena) : claims(arena), arena_(arena) {}

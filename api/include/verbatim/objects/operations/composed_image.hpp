@@ -41,8 +41,7 @@ class ComposePlace {
     std::uint64_t address_ = 0;
 };
 
-// The memory of walks over composed messages, which the connection keeps for both directions. Each
-// walk ends before it returns to the program. Threads: the connection's lane.
+// The memory of looks at messages to be sent, which the connection keeps. Threads: its lane.
 ComposedTables& composed_tables(Connection& connection);
 
 // Stands in the place of a walk.

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include <verbatim/objects/graph/copying.hpp>
+#include <verbatim/objects/operations/copying.hpp>
 #include <verbatim/objects/operations/transfer.hpp>
 
 namespace verbatim::objects {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <verbatim/objects/graph/copying.hpp>
+#include <verbatim/objects/operations/copying.hpp>
 #include <verbatim/objects/operations/transfer.hpp>
 #include <verbatim/objects/private_block.hpp>
 

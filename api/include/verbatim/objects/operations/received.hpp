@@ -8,7 +8,7 @@
 #include <utility>
 
 #include <verbatim/objects/clones/class_cloning.hpp>
-#include <verbatim/objects/graph/copying.hpp>
+#include <verbatim/objects/operations/copying.hpp>
 #include <verbatim/objects/operations/forward.hpp>
 #include <verbatim/objects/operations/transfer.hpp>
 #include <verbatim/objects/types/all.hpp>
