@@ -71,8 +71,8 @@ class ComposedMap {
         if (offset % kGranule != 0) return false;
         ComposedCell* const first = cells_.begin() + offset / kGranule;
         const std::uint64_t count = (bytes + kGranule - 1) / kGranule;
-        return count <= kFewCells ? ComposedCells::take_few(first, count)
-                                  : claim_many(first, count);
+        return count <= ComposedCells::kFew ? ComposedCells::take_few(first, count)
+                                            : claim_many(first, count);
     }
 
     // Of any value.
@@ -111,7 +111,6 @@ class ComposedMap {
   private:
     // Objects up to this length are found by their marks.
     static constexpr std::uint64_t kMarkedBytes = 4096;
-    static constexpr std::uint64_t kFewCells = ComposedCells::kFew;
 
     static bool claim_many(ComposedCell* first, std::uint64_t count) noexcept;
     Object find(std::uint64_t offset) const noexcept;

@@ -165,10 +165,9 @@ struct ProductTrait {
 
   private:
     template <class P>
-    using Owns = std::bool_constant < requires {
-        TraitOf<P>::kCanFetch;
-    }
-    > ;
+    struct Owns {
+        static constexpr bool value = requires { TraitOf<P>::kCanFetch; };
+    };
     // What several parts own lies anywhere: fetched at once, else each would be waited for.
     template <class R>
     [[gnu::always_inline]] static void fetch_owned(const R& receiver, const T& object) {

@@ -117,7 +117,8 @@ template <class T>
 inline constexpr bool kPlain = TraitOf<T>::kPlain;
 
 // Walks over composed messages (docs/composed.md), where references are addresses. Traits that own
-// objects serve them if they have a kTellsAddresses.
+// objects serve them if they have a kTellsAddresses. With a kCanFetch they also have
+// fetch(walk, object), which tells the walk by fetch_owned() what it will look at soon.
 template <class Walk>
 concept ByAddress = requires {
     Walk::kByAddress;
